@@ -97,7 +97,7 @@ class PythonVocabulary:
 
     def option(self, name: str, value: object) -> str | None:
         if isinstance(value, (list, tuple)):
-            return f"{name}=[{', '.join('...' if each is ... else repr(each) for each in value)}]"
+            return f"{name}=[{', '.join('...' if item is ... else repr(item) for item in value)}]"
         return f"{name}={'...' if value is ... else repr(value)}"
 
     def fits(self, remedy: Remedy) -> bool:
@@ -200,8 +200,10 @@ class InputError(VeraxError):
         if text[:1].islower():
             text = f"{vocabulary.subject(self.argument)} {text}"
         if self.found:
-            asked = text.endswith("?")
-            text = f"{text} {self.found[:1].upper()}{self.found[1:]}" if asked else f"{text}; {self.found}"
+            is_question = text.endswith("?")
+            text = (
+                f"{text} {self.found[:1].upper()}{self.found[1:]}" if is_question else f"{text}; {self.found}"
+            )
         text = text if text.endswith((".", "?", "!")) else f"{text}."
         text = " ".join([text, *_advice(self.remedies, vocabulary)])
         return f"{self.source}: {text}" if self.source else text
@@ -311,10 +313,10 @@ class Offenders:
         """Note the rows where `mask` is true; `start` is the number of the mask's first row."""
         import numpy as np
 
-        found = np.flatnonzero(mask)
-        self.count += int(found.size)
-        self.found.append(start + found)
-        for i in found[: SHOWN_ROWS - len(self.rows)]:
+        rows = np.flatnonzero(mask)
+        self.count += int(rows.size)
+        self.found.append(start + rows)
+        for i in rows[: SHOWN_ROWS - len(self.rows)]:
             self.rows.append(start + int(i))
             self.values.append(values[i])
 

@@ -242,10 +242,10 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         if _BACKEND == "torch" and tensors.is_on_host(batch.rows) and tensors.is_small(batch.rows):
             batch = tensors.on_host(batch)
         with np.errstate(all="ignore"):
-            found = batch_sums([self.rule], batch, decisions=False)
-        _, finite, total, _, infinite = found.sums
+            sums = batch_sums([self.rule], batch, decisions=False)
+        _, finite, total, _, infinite = sums.sums
         self._plus(ops.convert_to_tensor(batch.xp.stack([finite, total, infinite])))
-        n_invalid = ops.convert_to_tensor(batch.xp.sum(found.counts[2:]))
+        n_invalid = ops.convert_to_tensor(batch.xp.sum(sums.counts[2:]))
         self._n_invalid.assign(self._n_invalid + ops.cast(n_invalid, "int32"))
 
     def _plus(self, terms: Array) -> None:
@@ -262,8 +262,8 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration for `from_config`; the rule is stored as text."""
-        own = {"from_logits": self.from_logits, "ignore_class": self.ignore_class}
-        return {**super().get_config(), "rule": name_of(self.rule), **own}
+        options = {"from_logits": self.from_logits, "ignore_class": self.ignore_class}
+        return {**super().get_config(), "rule": name_of(self.rule), **options}
 
 
 def _check_ignore_class(value: int | None) -> int | None:
@@ -401,12 +401,12 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration for `from_config`; the rule is stored as text."""
-        own = {
+        options = {
             "from_logits": self.from_logits,
             "ignore_class": self.ignore_class,
             "label_smoothing": self.label_smoothing,
         }
-        return {**super().get_config(), "rule": name_of(self.rule), **own}
+        return {**super().get_config(), "rule": name_of(self.rule), **options}
 
 
 if TYPE_CHECKING:

@@ -193,13 +193,13 @@ class TrainingRows:
 
     def weighted_by(self, class_weights: Array) -> TrainingRows:
         """The same with rows that weigh as much as their targets; the classes of a distribution each."""
-        own, target = self._of_classes(class_weights), self.target
+        of_targets, target = self._of_classes(class_weights), self.target
         if self.shared:
-            shares = target * class_weights[None, :] / self.xp.where(own > 0, own, 1.0)[:, None]
+            shares = target * class_weights[None, :] / self.xp.where(of_targets > 0, of_targets, 1.0)[:, None]
             # Rows without weight keep their targets, and those of invalid rows stay invalid.
-            changed = (own > 0) & ~self.bad_targets
+            changed = (of_targets > 0) & ~self.bad_targets
             target = self.xp.where(changed[:, None], shares, target)
-        return replace(self, target=target, weights=self._times(own))
+        return replace(self, target=target, weights=self._times(of_targets))
 
     # ---- what must not be there ----------------------------------------------------------------
 

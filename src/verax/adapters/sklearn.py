@@ -152,10 +152,10 @@ class _Scorer:
         ordered = self._ordinal is not None
         rows = Forecasts(outcomes, p, classes=classes, weights=sample_weight, ordered=ordered)
         tally = RuleSums(self.rules, rows.n_classes, counts=False).update(rows)
-        found = [-float(mean) for mean in tally.moments.mean]
+        scores = [-float(mean) for mean in tally.moments.mean]
         if missing:
-            _report(missing, outcomes, min(found))
-        return found
+            _report(missing, outcomes, min(scores))
+        return scores
 
     def _aligned(self, estimator: Any, X: Any, y: Any) -> tuple[Any, Any, tuple[Any, ...], list[Any]]:
         """Outcomes, probabilities of all classes, the classes, and those the estimator has not seen."""
@@ -183,21 +183,21 @@ class _Scorer:
 
     def _all_classes(self, trained: list[Any], outcomes: np.ndarray[Any, Any]) -> tuple[Any, ...]:
         """The classes of the estimator and of the rows scored; in order, if a rule needs one."""
-        found = tuple(dict.fromkeys([*trained, *np.unique(outcomes).tolist()]))
+        labels = tuple(dict.fromkeys([*trained, *np.unique(outcomes).tolist()]))
         ordinal = self._ordinal
         if ordinal is None:
-            return found
-        if not all(isinstance(label, (int, float)) for label in found):
+            return labels
+        if not all(isinstance(label, (int, float)) for label in labels):
             raise InputError(
                 "must list the classes in order, lowest first, unless they are numbers: "
                 f"{ordinal} is ordinal, and an order is never guessed",
                 argument="classes",
                 kind="order",
-                found=f"the classes are {join(map(show, found))}",
-                values=found,
+                found=f"the classes are {join(map(show, labels))}",
+                values=labels,
                 remedies=[passing(classes=...)],
             )
-        return tuple(sorted(found))
+        return tuple(sorted(labels))
 
     # ---- scikit-learn's routing of metadata --------------------------------------------------
 
@@ -363,10 +363,10 @@ class MetricScorer(_Scorer):
         """
         outcomes, p, classes, missing = self._aligned(estimator, X, y)
         value = card_value(self.name, outcomes, p, classes=classes, weights=sample_weight)
-        found = -as_loss(self.name, value)
+        score = -as_loss(self.name, value)
         if missing:
-            _report(missing, outcomes, found)
-        return found
+            _report(missing, outcomes, score)
+        return score
 
     def __repr__(self) -> str:
         return f"scorer({self.name!r}{self._of_classes()})"
@@ -408,8 +408,8 @@ class RuleScores(_Scorer):
         dict of str to float
             Minus the mean losses; greater is better.
         """
-        found = self._means(estimator, X, y, sample_weight)
-        return {name_of(rule): mean for rule, mean in zip(self.rules, found, strict=True)}
+        means = self._means(estimator, X, y, sample_weight)
+        return {name_of(rule): mean for rule, mean in zip(self.rules, means, strict=True)}
 
     def __repr__(self) -> str:
         return f"scores({[name_of(rule) for rule in self.rules]!r}{self._of_classes()})"
@@ -608,16 +608,16 @@ class Recalibrated(_Classifier):
                     remedies=[passing(classes=...)],
                 )
             return np.arange(len(self.classes_))
-        names, own = list(_names(self.classes) or ()), self.classes_.tolist()
-        if sorted(map(str, names)) != sorted(map(str, own)) or set(names) != set(own):
+        names, outcome_classes = list(_names(self.classes) or ()), self.classes_.tolist()
+        if sorted(map(str, names)) != sorted(map(str, outcome_classes)) or set(names) != set(outcome_classes):
             raise InputError(
                 "must hold the classes of the outcomes, each once",
                 argument="classes",
                 kind="label",
-                found=f"the outcomes have {join(map(show, own))}",
+                found=f"the outcomes have {join(map(show, outcome_classes))}",
                 values=names,
             )
-        return np.array([own.index(name) for name in names])
+        return np.array([outcome_classes.index(name) for name in names])
 
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
         """Recalibrated probabilities, a column for each of `classes_`.

@@ -63,14 +63,14 @@ def check_choice(
     known = tuple(allowed)
     if type(value) is str and value in known:
         return
-    if not any(value is each or (isinstance(value, str) and value == each) for each in known):
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in known):
         choices = [*map(repr, known), *([also] if also else [])]
-        asked = str(value).lower()
+        text = str(value).lower()
         near = [
-            (elsewhere or {}).get(asked),
-            *get_close_matches(asked, [each for each in known if each], n=1),
+            (elsewhere or {}).get(text),
+            *get_close_matches(text, [choice for choice in known if choice], n=1),
         ]
-        meant = next((each for each in near if each in known and each is not None), None)
+        meant = next((choice for choice in near if choice in known and choice is not None), None)
         raise InputError(
             f"must be one of {', '.join(choices)}, not {show(value)}",
             argument=argument,

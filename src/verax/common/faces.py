@@ -51,8 +51,8 @@ class Fact(NamedTuple):
     @property
     def key(self) -> str:
         """The key in JSON."""
-        own = [mark.name for mark in self.marks if isinstance(mark, Key)]
-        return own[0] if own else self.name.rpartition(".")[2].lstrip("_")
+        keys = [mark.name for mark in self.marks if isinstance(mark, Key)]
+        return keys[0] if keys else self.name.rpartition(".")[2].lstrip("_")
 
     def of(self, value: Any) -> Any:
         """The value in a result."""
@@ -86,8 +86,8 @@ def _fact(cls: Any, path: str) -> Fact:
     name, _, rest = path.partition(".")
     hint = _hints(cls).get(name)
     if hint is None:
-        own = getattr(cls, name)
-        made = getattr(own, "fget", None) or own.compute
+        member = getattr(cls, name)
+        made = getattr(member, "fget", None) or member.compute
         hint = get_type_hints(made, include_extras=True)["return"]
     if not rest:
         return Fact(path, hint, marks_of(hint))
@@ -112,14 +112,14 @@ def marks_of(hint: Any) -> tuple[Any, ...]:
 
 def face_of(value: Any) -> dict[str, Any]:
     """What JSON says of a dataclass, as Python values."""
-    found: dict[str, Any] = {}
+    face: dict[str, Any] = {}
     for key, fact in facts_of(value.__class__).items():
-        own = fact.of(value)
-        if own is None and Mark.MAYBE in fact.marks:
+        part = fact.of(value)
+        if part is None and Mark.MAYBE in fact.marks:
             continue
-        shown: Any = str(own) if Mark.TEXT in fact.marks else as_facts(own, ends=Mark.ENDS in fact.marks)
-        found |= shown if Mark.MERGED in fact.marks else {key: shown}
-    return found
+        shown: Any = str(part) if Mark.TEXT in fact.marks else as_facts(part, ends=Mark.ENDS in fact.marks)
+        face |= shown if Mark.MERGED in fact.marks else {key: shown}
+    return face
 
 
 def as_facts(value: Any, *, ends: bool = False) -> Any:
@@ -131,7 +131,7 @@ def as_facts(value: Any, *, ends: bool = False) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return face_of(value)
     if isinstance(value, Mapping):
-        return {str(key): as_facts(own, ends=ends) for key, own in value.items()}
+        return {str(key): as_facts(member, ends=ends) for key, member in value.items()}
     if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
-        return [as_facts(own, ends=ends) for own in value]
+        return [as_facts(member, ends=ends) for member in value]
     return value

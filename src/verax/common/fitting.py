@@ -41,7 +41,7 @@ def fits(value: Any, hint: Any) -> bool:
     if hint is Any or isinstance(hint, TypeVar):
         return True
     if origin in (Union, UnionType):
-        return any(fits(value, each) for each in inner)
+        return any(fits(value, option) for option in inner)
     if origin is Literal:
         return value in inner
     if hint is None or hint is NoneType:
@@ -59,7 +59,7 @@ def _fits_inside(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:
     if origin is tuple and inner[-1:] != (...,):
         return len(value) == len(inner) and all(map(fits, value, inner))
     if issubclass(origin, Mapping):
-        return all(fits(key, inner[0]) and fits(each, inner[1]) for key, each in value.items())
+        return all(fits(key, inner[0]) and fits(member, inner[1]) for key, member in value.items())
     if issubclass(origin, (Sequence, frozenset)):
-        return all(fits(each, inner[0]) for each in value)
+        return all(fits(member, inner[0]) for member in value)
     return True

@@ -68,18 +68,21 @@ def _special(cls: type) -> str | None:
 
 def records_in(cls: Any) -> dict[str, Any]:
     """The classes of the records that a result may hold, by their stored names, with its own."""
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     waiting: list[Any] = [cls]
     while waiting:
-        own = waiting.pop()
-        if own in found.values() or _special(own) is not None:
+        candidate = waiting.pop()
+        if candidate in records.values() or _special(candidate) is not None:
             continue
-        waiting += [*below(own), *(part for base in own.__mro__ for part in vars(base).get("_parts", ()))]
-        if is_dataclass(own) or hasattr(own, "_given"):
-            found[stored_name(own)] = own
-            for hint in hints_of(own).values():
+        waiting += [
+            *below(candidate),
+            *(part for base in candidate.__mro__ for part in vars(base).get("_parts", ())),
+        ]
+        if is_dataclass(candidate) or hasattr(candidate, "_given"):
+            records[stored_name(candidate)] = candidate
+            for hint in hints_of(candidate).values():
                 waiting += _classes(hint)
-    return found
+    return records
 
 
 def _classes(hint: Any) -> Iterator[type]:
@@ -94,7 +97,7 @@ def _classes(hint: Any) -> Iterator[type]:
 def below(cls: type) -> list[type]:
     """The classes that are based on a class."""
     subclasses: list[type] = cls.__subclasses__()
-    return [kind for own in subclasses for kind in (own, *below(own))]
+    return [kind for subclass in subclasses for kind in (subclass, *below(subclass))]
 
 
 def stored_name(cls: type) -> str:

@@ -59,8 +59,8 @@ def way_to_install(extra: str) -> str:
         stated = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         stated = []
-    found = [match[1] for match in map(_EXTRA.match, stated) if match is not None and match[2] == extra]
-    return f"pip install {shlex.join(found)}" if found else f"pip install '.[{extra}]' in a checkout"
+    packages = [match[1] for match in map(_EXTRA.match, stated) if match is not None and match[2] == extra]
+    return f"pip install {shlex.join(packages)}" if packages else f"pip install '.[{extra}]' in a checkout"
 
 
 def exports(
@@ -88,8 +88,8 @@ def exports(
             lacking = (error.name or "").partition(".")[0]
             if lacking not in missing:
                 raise
-            said, extra = missing[lacking]
-            raise MissingPackageError(f"{said.format(name=name)}: {way_to_install(extra)}.") from None
+            sentence, extra = missing[lacking]
+            raise MissingPackageError(f"{sentence.format(name=name)}: {way_to_install(extra)}.") from None
         value = module if places[name] == name else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value

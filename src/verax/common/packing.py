@@ -62,9 +62,9 @@ def load(data: bytes, kind: str, *, version: int = 1) -> dict[str, Any]:
     header, body = _parts(data)
     with refusing("is damaged"):
         tree = json.loads(header, parse_constant=_refuse)
-        found, its_version, stored = tree["kind"], tree["version"], tree["values"]
-        if found != kind:
-            raise unfit(f"must hold a {kind}", f"they hold {show(found)}")
+        its_kind, its_version, stored = tree["kind"], tree["version"], tree["values"]
+        if its_kind != kind:
+            raise unfit(f"must hold a {kind}", f"they hold {show(its_kind)}")
         if not isinstance(its_version, int) or its_version > version:
             raise unfit(*_newer(its_version, version, tree.get("verax")))
         values = Reader(body).value(stored)
@@ -154,10 +154,10 @@ def _parts(data: bytes) -> tuple[bytes, memoryview]:
 
 
 def _checksum(version: int, n_header: int, n_body: int, header: Any, body: Any) -> bytes:
-    found = blake2b(struct.pack("<3Q", version, n_header, n_body), digest_size=16)
-    found.update(header)
-    found.update(body)
-    return found.digest()
+    digest = blake2b(struct.pack("<3Q", version, n_header, n_body), digest_size=16)
+    digest.update(header)
+    digest.update(body)
+    return digest.digest()
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -185,8 +185,8 @@ class Writer:
             (np.generic, lambda v: {_TAG: "scalar", "of": self._array(np.asarray(v))}),
             (float, _float),
             (Mapping, self._mapping),
-            (list, lambda v: [self.plain(each) for each in v]),
-            (tuple, lambda v: {_TAG: "tuple", "of": [self.plain(each) for each in v]}),
+            (list, lambda v: [self.plain(item) for item in v]),
+            (tuple, lambda v: {_TAG: "tuple", "of": [self.plain(item) for item in v]}),
             (bytes, lambda v: {_TAG: "bytes", "n": self._push(v)}),
             (datetime, lambda v: _iso(v, "datetime")),
             (date, lambda v: _iso(v, "date")),
@@ -302,7 +302,7 @@ class Reader:
 
     def value(self, stored: Any) -> Any:
         if isinstance(stored, list):
-            return [self.value(each) for each in stored]
+            return [self.value(item) for item in stored]
         if not isinstance(stored, dict):
             return stored
         if _TAG not in stored:
@@ -315,7 +315,7 @@ class Reader:
         return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[stored["of"]]
 
     def _tuple_of(self, stored: Any) -> tuple[Any, ...]:
-        return tuple(self.value(each) for each in stored["of"])
+        return tuple(self.value(item) for item in stored["of"])
 
     def _mapping_of(self, stored: Any) -> dict[Any, Any]:
         return {self.value(key): self.value(inner) for key, inner in stored["of"]}

@@ -81,7 +81,7 @@ def check_exists(path: Path) -> os.stat_result:
 def _alike(path: Path) -> list[str]:
     """A name beside `path` that is much like it."""
     try:
-        names = [each.name for each in path.parent.iterdir()]
+        names = [sibling.name for sibling in path.parent.iterdir()]
     except (OSError, InputError):
         return []
     return difflib.get_close_matches(path.name, names, n=1)
@@ -89,10 +89,10 @@ def _alike(path: Path) -> list[str]:
 
 def check_regular(path: Path) -> None:
     """Refuse what is not a regular file with something in it."""
-    found = refuse_special(path)
-    if stat.S_ISDIR(found.st_mode):
+    status = refuse_special(path)
+    if stat.S_ISDIR(status.st_mode):
         reason = "is a folder; a file is needed"
-    elif not found.st_size:
+    elif not status.st_size:
         reason = "is empty"
     else:
         return
@@ -101,8 +101,8 @@ def check_regular(path: Path) -> None:
 
 def refuse_special(path: Path, remedy: str = "Write what it gives to a file.") -> os.stat_result:
     """Refuse a pipe, a device or a socket, before anything waits for it; the state of a file or folder."""
-    found = check_exists(path)
-    if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
+    status = check_exists(path)
+    if not stat.S_ISDIR(status.st_mode) and not stat.S_ISREG(status.st_mode):
         raise InputError(
             f"{path} is not a regular file, and files are read more than once",
             argument="path",
@@ -110,7 +110,7 @@ def refuse_special(path: Path, remedy: str = "Write what it gives to a file.") -
             values=[str(path)],
             remedies=[Remedy(remedy)],
         )
-    return found
+    return status
 
 
 def as_path(path: object, argument: str = "path") -> Path:
@@ -124,10 +124,10 @@ def matching(source: str | Path) -> list[Path]:
     """The file or folder of that name, or those that fit the pattern, in the order of their names."""
     path = as_path(source)
     with refusing_wrong_names(path):
-        found = sorted(_fitting(path)) if has_marks(str(path)) and not path.exists() else []
-    paths = found or [path]
-    for each in paths:
-        refuse_special(each)
+        fitting = sorted(_fitting(path)) if has_marks(str(path)) and not path.exists() else []
+    paths = fitting or [path]
+    for file in paths:
+        refuse_special(file)
     return paths
 
 
@@ -167,7 +167,7 @@ def files_named(source: object) -> tuple[list[Path], str] | None:
     if isinstance(source, (str, Path)):
         return matching(source), str(as_path(source))
     if isinstance(source, (list, tuple)) and source and all(isinstance(s, (str, Path)) for s in source):
-        paths = [path for each in source for path in matching(each)]
+        paths = [path for name in source for path in matching(name)]
         return paths, called(tuple(paths))
     return None
 
@@ -215,13 +215,13 @@ _SIZE = 2
 
 def _states(paths: Sequence[str | Path]) -> dict[str | Path, tuple[int, ...] | None]:
     places = [path for path in paths if isinstance(path, RemotePath)]
-    found: dict[str | Path, tuple[int, ...] | None] = {}
+    remote: dict[str | Path, tuple[int, ...] | None] = {}
     if places:
         from verax.common import stores
 
         for place, info in zip(places, stores.infos([place.address for place in places]), strict=True):
-            found[place] = _marks(state(place, info)) if info.kind else None
-    return {path: found[path] if path in found else _state(path) for path in paths}
+            remote[place] = _marks(state(place, info)) if info.kind else None
+    return {path: remote[path] if path in remote else _state(path) for path in paths}
 
 
 def _state(path: str | Path) -> tuple[int, ...] | None:
@@ -231,5 +231,5 @@ def _state(path: str | Path) -> tuple[int, ...] | None:
         return None
 
 
-def _marks(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _marks(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

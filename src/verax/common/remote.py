@@ -38,26 +38,26 @@ class RemotePath(_LocalPath):
         """The bucket or host."""
         return type(self)(*self.parts[:2])
 
-    def found(self) -> Any:
+    def info(self) -> Any:
         """What its store says of it."""
         from verax.common import stores
 
         return stores.seen(self.address)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        return state(self, self.found())
+        return state(self, self.info())
 
     def lstat(self) -> os.stat_result:
         return self.stat()
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
-        return bool(self.found().kind)
+        return bool(self.info().kind)
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        return bool(self.found().kind == stat.S_IFDIR)
+        return bool(self.info().kind == stat.S_IFDIR)
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        return bool(self.found().kind == stat.S_IFREG)
+        return bool(self.info().kind == stat.S_IFREG)
 
     def is_symlink(self) -> bool:
         return False
@@ -111,17 +111,17 @@ class RemotePath(_LocalPath):
 
     def glob(self, pattern: str, **_: Any) -> Iterator[Self]:  # type: ignore[override]
         """What fits a pattern below this place."""
-        found: list[Self] = [self]
+        places: list[Self] = [self]
         parts = pattern.split("/")
         for part in parts:
             if part == "**":
-                found = [where for each in found for where, _, _ in each.walk()]
+                places = [where for place in places for where, _, _ in place.walk()]
             elif has_marks(part):
-                found = [name for each in found for name in each.iterdir() if _fits(name.name, part)]
+                places = [name for place in places for name in place.iterdir() if _fits(name.name, part)]
             else:
-                found = [each / part for each in found]
+                places = [place / part for place in places]
         listed = has_marks(parts[-1])
-        yield from (each for each in dict.fromkeys(found) if listed or each.exists())
+        yield from (place for place in dict.fromkeys(places) if listed or place.exists())
 
     def rglob(self, pattern: str, **_: Any) -> Iterator[Self]:  # type: ignore[override]
         """What fits a pattern anywhere below this place."""

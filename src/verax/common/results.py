@@ -97,16 +97,18 @@ class Result:
                 f"the version is {show(version)}",
             )
         try:
-            found = _Restored().value(stored)
+            restored = _Restored().value(stored)
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
             raise _unfit(
                 "must be what `to_dict` gave", f"some part is damaged ({show(str(error))})"
             ) from None
-        if not isinstance(found, cls):
-            raise _unfit(f"must be those of a {cls.__name__}", f"they are those of a {type(found).__name__}")
-        return found
+        if not isinstance(restored, cls):
+            raise _unfit(
+                f"must be those of a {cls.__name__}", f"they are those of a {type(restored).__name__}"
+            )
+        return restored
 
     def _as_dict(self) -> dict[str, Any]:
         """What a reader wants to know: the verdict, its fields and facts, rows left out."""
@@ -140,13 +142,13 @@ class Result:
 
 def given_to(value: Any) -> dict[str, Any]:
     """What the class of a value needs to rebuild it, and what is kept besides its fields."""
-    own = (
+    given = (
         value._given()
         if hasattr(value, "_given")
         else {f.name: getattr(value, f.name) for f in fields(value)}
     )
     beside = {name: vars(value)[name] for name in _BESIDE if name in getattr(value, "__dict__", ())}
-    return {**own, **{f"{name}:": known for name, known in beside.items() if name not in own}}
+    return {**given, **{f"{name}:": known for name, known in beside.items() if name not in given}}
 
 
 def same(a: Any, b: Any) -> bool:
@@ -218,8 +220,8 @@ class _Fields(Writer):
         """A value as its fields."""
         beside = value._kept_beside() if isinstance(value, Result) else {}
         given = {**given_to(value), **{f"{name}:": known for name, known in beside.items()}}
-        own = {name: self.plain(known) for name, known in given.items()}
-        return {"$": _RECORD, "kind": stored_name(type(value)), "of": own}
+        packed = {name: self.plain(known) for name, known in given.items()}
+        return {"$": _RECORD, "kind": stored_name(type(value)), "of": packed}
 
     def _push(self, piece: bytes) -> str:
         return base64.b64encode(piece).decode("ascii")
@@ -248,11 +250,11 @@ class _Restored(Reader):
         values = {name: self.value(known) for name, known in dict(stored["of"]).items()}
         beside = {name: values.pop(f"{name}:") for name in (*_BESIDE, *_MEASURED) if f"{name}:" in values}
         check_fields(cls, values)
-        found = cls(**values)
+        record = cls(**values)
         for name, known in beside.items():
             # Results are frozen, and this is none of their fields.
-            object.__setattr__(found, name, known)
-        return found
+            object.__setattr__(record, name, known)
+        return record
 
     def _set_of(self, stored: Any) -> frozenset[Any]:
         return frozenset(map(self.value, stored["of"]))

@@ -42,14 +42,14 @@ def distinct_values(values: Any) -> tuple[Any, Any]:
     >>> distinct_values(np.array([7, 5, 7]))
     (array([5, 7]), array([1, 0, 1]))
     """
-    found = _marked(values) if len(values) and values.dtype.kind in "iu" else None
-    return np.unique(values, return_inverse=True) if found is None else found
+    marked = _marked(values) if len(values) and values.dtype.kind in "iu" else None
+    return np.unique(values, return_inverse=True) if marked is None else marked
 
 
 def _marked(values: Any) -> tuple[Any, Any] | None:
     """The different integers and their places, by a table; None where they are far apart."""
-    found = _marked_from_zero(values) if compiles(len(values), ("labels", values.dtype)) else None
-    if found is None:
+    table = _marked_from_zero(values) if compiles(len(values), ("labels", values.dtype)) else None
+    if table is None:
         least, greatest = int(values.min()), int(values.max())
         if greatest - least > _APART * len(values) or greatest >= 2**63:
             return None
@@ -60,7 +60,7 @@ def _marked(values: Any) -> tuple[Any, Any] | None:
         occurs = np.zeros(greatest - least + 1, np.bool_)
         occurs[offset] = True
     else:
-        offset, occurs = found
+        offset, occurs = table
         least = int(occurs.argmax())
         if least:
             offset -= least

@@ -158,8 +158,8 @@ class Array(Spec):
             for side in ("self", "other")
         )
         # What is joined need not be of the same length.
-        each = "[1:]" if self.how == "join" else ""
-        return [f"if {a}{each} != {b}{each}: differ(self, {name!r})"]
+        row_shape = "[1:]" if self.how == "join" else ""
+        return [f"if {a}{row_shape} != {b}{row_shape}: differ(self, {name!r})"]
 
     def merged(self, name: str) -> str:
         return self._code(_ARRAYS, name)
@@ -291,14 +291,14 @@ class Each(Spec):
         return f"{self.how}(self.{name}, other.{name}, {name!r})"
 
     def pack(self, value: Any) -> dict[str, Any]:
-        return {name: self._of.pack(own) for name, own in value.items()}
+        return {name: self._of.pack(member) for name, member in value.items()}
 
     def read(self, stored: Any, sizes: Sizes) -> dict[str, Any]:
-        found = {}
-        for name, own in mapping(stored).items():
+        members = {}
+        for name, member in mapping(stored).items():
             with inside(name):
-                found[self._names(name)] = self._of.unpack(own, sizes)
-        return found
+                members[self._names(name)] = self._of.unpack(member, sizes)
+        return members
 
 
 class Label(Spec):
@@ -325,13 +325,13 @@ class Several(Spec):
         return f"self.{name}"
 
     def pack(self, value: Any) -> list[Any]:
-        return [self._of.pack(own) for own in value]
+        return [self._of.pack(member) for member in value]
 
     def read(self, stored: Any, sizes: Sizes) -> tuple[Any, ...]:
         if not isinstance(stored, (list, tuple)):
             raise UnreadableError(f"is {show(stored)}, and should be a list")
-        found = []
-        for i, own in enumerate(stored):
+        members = []
+        for i, member in enumerate(stored):
             with inside(i):
-                found.append(self._of.unpack(own, sizes))
-        return tuple(found)
+                members.append(self._of.unpack(member, sizes))
+        return tuple(members)

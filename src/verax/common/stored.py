@@ -105,21 +105,21 @@ def numbers(stored: Any, dtype: Any, shape: Sequence[Size], sizes: Sizes) -> Any
     return stored
 
 
-def fit(found: Sequence[int], shape: Sequence[Size], sizes: Sizes) -> None:
+def fit(sizes_stored: Sequence[int], shape: Sequence[Size], sizes: Sizes) -> None:
     """Refuse a shape that is another one; sizes that are met for the first time are kept."""
-    right = len(found) == len(shape)
-    for own, size in zip(found, shape, strict=False):
+    right = len(sizes_stored) == len(shape)
+    for length, size in zip(sizes_stored, shape, strict=False):
         if isinstance(size, str) and size.isidentifier():
-            right = right and sizes.setdefault(size, own) == own
+            right = right and sizes.setdefault(size, length) == length
         else:
             try:
-                right = right and sized(size, sizes) == own
+                right = right and sized(size, sizes) == length
             except NameError:
                 # Only the recipe knows some sizes.
                 continue
     if not right:
         wanted = [str(sizes.get(size, size)) if isinstance(size, str) else str(size) for size in shape]
-        raise UnreadableError(f"has shape {tuple(found)}, and should have ({', '.join(wanted)})")
+        raise UnreadableError(f"has shape {tuple(sizes_stored)}, and should have ({', '.join(wanted)})")
 
 
 def sized(size: Size, sizes: Sizes) -> int:

@@ -116,25 +116,25 @@ def _explained(place: Address) -> Iterator[None]:
 
 def _explain(place: Address, error: Exception) -> NoReturn:
     text = _scrubbed((str(error).splitlines() or [type(error).__name__])[0], place)
-    said = text.lower()
-    if place.scheme in ("hdfs", "viewfs") and ("libjvm" in said or "libhdfs" in said):
+    message = text.lower()
+    if place.scheme in ("hdfs", "viewfs") and ("libjvm" in message or "libhdfs" in message):
         raise MissingPackageError(
             f"{place.scheme}:// needs Java and Hadoop's libhdfs, which pyarrow does not bring: "
             "install them and set JAVA_HOME, HADOOP_HOME and CLASSPATH."
         ) from None
-    if "support" in said or "unrecognized filesystem" in said or "not implemented" in said:
+    if "support" in message or "unrecognized filesystem" in message or "not implemented" in message:
         raise MissingPackageError(
             f"This build of pyarrow has no file system for {place.scheme}://: install pyarrow from PyPI."
         ) from None
-    if any(word in said for word in _NO_BUCKET):
+    if any(word in message for word in _NO_BUCKET):
         raise FileNotFoundError(errno.ENOENT, f"There is no {place.top}", str(place)) from None
-    if any(word in said for word in _UNREACHABLE) and not any(word in said for word in _REFUSED[:2]):
+    if any(word in message for word in _UNREACHABLE) and not any(word in message for word in _REFUSED[:2]):
         remedy = "Check its name, the network, and AWS_ENDPOINT_URL"
         remedy = remedy if place.scheme == "s3" else "Check its name and the network"
         unreachable = OSError(errno.EHOSTUNREACH, f"The server cannot be reached. {remedy}.", str(place))
         _FAILED[place.top, place.access] = time.monotonic(), unreachable
         raise unreachable from None
-    if any(word in said for word in _REFUSED):
+    if any(word in message for word in _REFUSED):
         found = _CREDENTIALS.get(place.scheme, "those of its fsspec package")
         number, reason = errno.EACCES, f"The server refuses access. Check the credentials: {found}"
     else:
@@ -145,8 +145,8 @@ def _explain(place: Address, error: Exception) -> NoReturn:
 def _scrubbed(text: str, place: Address) -> str:
     """A text of a library without what the URL said beside its place."""
     user, query = place.access
-    secrets = [user, *user.split(":"), query, *(each.partition("=")[2] for each in query.split("&"))]
-    for secret in sorted({s for each in secrets for s in (each, unquote(each))}, key=len, reverse=True):
+    secrets = [user, *user.split(":"), query, *(part.partition("=")[2] for part in query.split("&"))]
+    for secret in sorted({s for part in secrets for s in (part, unquote(part))}, key=len, reverse=True):
         text = text.replace(secret, "***") if len(secret) > 2 else text
     return text
 
@@ -171,21 +171,21 @@ def _note(place: Address, info: Info) -> None:
 
 def infos(places: Sequence[Address]) -> list[Info]:
     """What their stores say of places now; one request for many where the store answers such."""
-    found: dict[Address, Info] = {}
+    known: dict[Address, Info] = {}
     by_root: dict[tuple[Address, Access], list[Address]] = {}
     for place in places:
         if place.scheme in WEB:
-            found[place] = _web_info(place)
+            known[place] = _web_info(place)
         else:
             by_root.setdefault((place.top, place.access), []).append(place)
     for group in by_root.values():
         system, _ = _at(group[0])
         with _explained(group[0]):
             answers = system.get_file_info([_at(place)[1] for place in group])
-        found |= {place: _info(answer) for place, answer in zip(group, answers, strict=True)}
-    for place, info in found.items():
+        known |= {place: _info(answer) for place, answer in zip(group, answers, strict=True)}
+    for place, info in known.items():
         _note(place, info)
-    return [found[place] for place in places]
+    return [known[place] for place in places]
 
 
 def _info(answer: Any) -> Info:
@@ -218,12 +218,12 @@ def listed(place: Address, *, recursive: bool) -> Iterator[tuple[str, bool]]:
         )
     system, name = _at(place)
     with _explained(place):
-        found = system.get_file_info(pafs.FileSelector(name, allow_not_found=True, recursive=recursive))
+        entries = system.get_file_info(pafs.FileSelector(name, allow_not_found=True, recursive=recursive))
     below = name.strip("/") + "/" if name.strip("/") else ""
-    for each in sorted(found, key=lambda info: info.path):
-        below_it = each.path.strip("/").removeprefix(below)
-        _note(place._replace(names=(*place.names, *below_it.split("/"))), _info(each))
-        yield below_it, each.type == pafs.FileType.Directory
+    for entry in sorted(entries, key=lambda info: info.path):
+        below_it = entry.path.strip("/").removeprefix(below)
+        _note(place._replace(names=(*place.names, *below_it.split("/"))), _info(entry))
+        yield below_it, entry.type == pafs.FileType.Directory
 
 
 def make_folder(place: Address) -> None:
@@ -306,10 +306,10 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 def _web_info(place: Address) -> Info:
     try:
-        found = _downloaded(place).stat()
+        status = _downloaded(place).stat()
     except FileNotFoundError:
         return Info(0, 0, 0)
-    return Info(stat.S_IFREG, found.st_size, found.st_mtime_ns)
+    return Info(stat.S_IFREG, status.st_size, status.st_mtime_ns)
 
 
 def _downloaded(place: Address) -> Path:
@@ -322,15 +322,16 @@ def _downloaded(place: Address) -> Path:
         return known.path
     user, query = place.access
     names = quote("/".join(place.names), safe="/%:@!$&'()*+,;=~")
-    asked = Request(
+    request = Request(
         f"{place.scheme}://{place.server}/{names}" + (f"?{query}" if query else ""),
         headers={} if known is None else known.version,
     )
     if user:
         # Not sent on to another server that this one names.
-        asked.add_unredirected_header("Authorization", "Basic " + b64encode(unquote(user).encode()).decode())
+        credentials = b64encode(unquote(user).encode()).decode()
+        request.add_unredirected_header("Authorization", f"Basic {credentials}")
     try:
-        with urlopen(asked, timeout=_WAIT) as answer:
+        with urlopen(request, timeout=_WAIT) as answer:
             handle, name = tempfile.mkstemp(dir=_folder().name)
             with open(handle, "wb") as file:
                 shutil.copyfileobj(answer, file, 2**20)

@@ -51,11 +51,11 @@ def parse(text: str | bytes) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         raise JsonError(f"the key {show(next(name for name in names if names.count(name) > 1))} occurs twice")
-    return found
+    return mapping
 
 
 def levels(text: bytes) -> int:
@@ -67,8 +67,8 @@ def levels(text: bytes) -> int:
     if text.count(b"[") + text.count(b"{") <= settings.most_levels:
         return 0
     depth = most = 0
-    for found in _TOKENS.finditer(text):
-        mark = found[0]
+    for token in _TOKENS.finditer(text):
+        mark = token[0]
         if mark in (b"[", b"{"):
             depth += 1
             most = max(most, depth)

@@ -113,8 +113,8 @@ class Summary:
         Self
             The summary.
         """
-        own = {} if sizes is None else sizes
-        made = cls(**fields_of(specs_of(cls), cls._named(mapping(values)), own))
+        known_sizes = {} if sizes is None else sizes
+        made = cls(**fields_of(specs_of(cls), cls._named(mapping(values)), known_sizes))
         made._check()
         return made
 
@@ -183,15 +183,15 @@ class KnownSummary(Spec):
 
     def read(self, stored: Any, sizes: Sizes) -> Any:
         known = {name: sizes[name] for name in SHARED if name in sizes}
-        found = from_bytes(read_bytes(stored), known)
-        if found is None:
+        summary = from_bytes(read_bytes(stored), known)
+        if summary is None:
             raise UnreadableError("is of a kind that this version does not know")
-        return found
+        return summary
 
 
 def fields_of(specs: Mapping[str, Spec], values: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
     """Stored values, each as its field says."""
-    found = {}
+    fields = {}
     rest = dict(values)
     for name, spec in specs.items():
         if getattr(spec, "flat", False):
@@ -202,21 +202,21 @@ def fields_of(specs: Mapping[str, Spec], values: Mapping[str, Any], sizes: Sizes
         else:
             raise UnreadableError("is missing", name)
         try:
-            value = found[name] = spec.unpack(stored, sizes)
+            value = fields[name] = spec.unpack(stored, sizes)
         except UnreadableError as error:
             raise error.inside(name) from None
         if isinstance(spec, Whole) and value is not None and sizes.setdefault(name, value) != value:
             raise UnreadableError(f"is {value}, and should be {sizes[name]}", name)
     if rest:
         raise UnreadableError("is not known", str(next(iter(rest))))
-    return found
+    return fields
 
 
 def specs_of(cls: Any) -> dict[str, Spec]:
     """What the fields of a class hold."""
     if cls not in _SPECS:
-        own = {f.name: f.metadata["spec"] for f in dataclasses.fields(cls) if "spec" in f.metadata}
-        _SPECS[cls] = own
+        specs = {f.name: f.metadata["spec"] for f in dataclasses.fields(cls) if "spec" in f.metadata}
+        _SPECS[cls] = specs
     return _SPECS[cls]
 
 
@@ -262,7 +262,7 @@ def same_names(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> dict[st
     """Values of the same names, merged."""
     if a.keys() != b.keys():
         raise VeraxError(f"{_SETTINGS}: their {name} have different names.")
-    return {key: own.merge(b[key]) for key, own in a.items()}
+    return {key: ours.merge(b[key]) for key, ours in a.items()}
 
 
 def _union(a: Mapping[str, Any], b: Mapping[str, Any], _: str) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def _union(a: Mapping[str, Any], b: Mapping[str, Any], _: str) -> dict[str, Any]
 def _order(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> dict[str, Any]:
     if len(a) != len(b):
         raise VeraxError(f"{_SETTINGS}: their numbers of {name} differ.")
-    return {key: own.merge(theirs) for (key, own), theirs in zip(a.items(), b.values(), strict=True)}
+    return {key: ours.merge(theirs) for (key, ours), theirs in zip(a.items(), b.values(), strict=True)}
 
 
 def joined_names(a: Any, b: Any) -> Any:

@@ -20,7 +20,7 @@ def visible(text: str) -> str:
     red\x1b[31m, line
     next
     """
-    return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def on_a_line(text: str) -> str:

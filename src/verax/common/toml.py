@@ -21,7 +21,7 @@ def table_of(path: str | os.PathLike[str], tool: str) -> dict[str, Any]:
     """The keys of a TOML file; of `pyproject.toml`, those of the table of a tool."""
     file = Path(path)
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(
             f"The file {file} cannot be read",
@@ -34,12 +34,12 @@ def table_of(path: str | os.PathLike[str], tool: str) -> dict[str, Any]:
             f"The file {file} must be TOML", argument="config", kind="file", found=str(error)
         ) from None
     if file.name != PROJECT:
-        return found
-    tools = found.get("tool", {})
-    own = tools.get(tool) if isinstance(tools, dict) else None
-    if not isinstance(own, dict):
+        return document
+    tools = document.get("tool", {})
+    table = tools.get(tool) if isinstance(tools, dict) else None
+    if not isinstance(table, dict):
         raise InputError(f"The file {file} must have a table [tool.{tool}]", argument="config", kind="file")
-    return own
+    return table
 
 
 def beside(file: str | os.PathLike[str], text: str) -> str:
@@ -60,7 +60,7 @@ def to_toml(value: Any) -> str:
     ('["a", 1, true]', '{"model a" = "x"}')
     """
     if isinstance(value, Mapping):
-        inside = (f"{_key(str(name))} = {to_toml(own)}" for name, own in value.items())
+        inside = (f"{_key(str(name))} = {to_toml(member)}" for name, member in value.items())
         return f"{{{', '.join(inside)}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(to_toml, value))}]"

@@ -60,8 +60,8 @@ class Address(NamedTuple):
 
 
 def _unnumbered(host: str) -> tuple[str, int]:
-    found = _NUMBERED.fullmatch(host)
-    return (found.group(1), int(found.group(2))) if found else (host, 1)
+    match = _NUMBERED.fullmatch(host)
+    return (match.group(1), int(match.group(2))) if match else (host, 1)
 
 
 def _key(address: Address) -> tuple[str, ...]:
@@ -70,8 +70,8 @@ def _key(address: Address) -> tuple[str, ...]:
 
 def scheme_of(text: str) -> str:
     """What comes before `://` in a URL; nothing for other texts."""
-    found = _URL.fullmatch(text)
-    return found.group(1).lower() if found else ""
+    match = _URL.fullmatch(text)
+    return match.group(1).lower() if match else ""
 
 
 def address_of(url: str) -> Address:

@@ -44,13 +44,13 @@ def mean_in_range(
         return like
     freedom = float(np.broadcast_to(estimate.freedom, estimate.mean.shape)[column])
     variance = padded(float(estimate.error[column]) ** 2, loss, freedom + 1, bounds)
-    found = bounded(loss, variance, freedom, freedom + 1, bounds, Resampling(confidence))
-    return found.by(found.method, like.caution)
+    interval = bounded(loss, variance, freedom, freedom + 1, bounds, Resampling(confidence))
+    return interval.by(interval.method, like.caution)
 
 
 def _right_or_wrong(tally: PairedTally, column: int, most: float) -> bool:
     """Whether all losses are zero or the greatest one, over rows without groups that count alike."""
-    weight, squares = (float(own.weight.high[0]) for own in (tally.moments, tally.squares))
+    weight, squares = (float(moments.weight.high[0]) for moments in (tally.moments, tally.squares))
     alike = math.isclose(weight * weight, tally.n_positive * squares, rel_tol=1e-9)
     if tally.labels is not None or not alike:
         return False
@@ -89,16 +89,16 @@ class Discordant:
     def of(cls, tally: PairedTally, most: float) -> list[Discordant | None]:
         """For each pair of models; None where enough answers differ, or some are not right or wrong."""
         plain = [_right_or_wrong(tally, i, most) for i in range(tally.n_models)]
-        found: list[Discordant | None] = []
+        pairs: list[Discordant | None] = []
         for c, (a, b) in enumerate(all_pairs(tally.n_models), tally.n_models):
             mean, std = float(tally.means[c]) / most, float(tally.moments.std[1 + c]) / most
             differ = tally.n_positive * (std * std + mean * mean) if plain[a] and plain[b] else math.inf
             if not differ < _FEW_DIFFER - 0.5:
-                found.append(None)
+                pairs.append(None)
                 continue
             gap = tally.n_positive * mean
-            found.append(cls(round((differ + gap) / 2), round((differ - gap) / 2), tally.n_positive, most))
-        return found
+            pairs.append(cls(round((differ + gap) / 2), round((differ - gap) / 2), tally.n_positive, most))
+        return pairs
 
     @property
     def differing(self) -> int:
@@ -146,8 +146,8 @@ class Discordant:
         """Tango's score interval; it holds zero if McNemar's exact test does not reject that."""
         one_sided = (1 + confidence) / 2
         low = -Discordant(self.only_b, self.only_a, self.n, self.unit).bound(one_sided)
-        found = Interval(low, self.bound(one_sided), method="Tango", confidence=confidence)
-        return found.holding(0.0) if self.p_value > 1 - confidence else found
+        tango = Interval(low, self.bound(one_sided), method="Tango", confidence=confidence)
+        return tango.holding(0.0) if self.p_value > 1 - confidence else tango
 
 
 def _last(holds: Callable[[float], bool], start: float, end: float) -> float:

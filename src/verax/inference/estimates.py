@@ -146,9 +146,9 @@ class Estimate:
         differing, exact = few_differing(tally.labels, tally.cluster_sums, tally.n_models)
         few_of = [""] * tally.n_models
         n_differing = differing[:, :2].sum(axis=1).astype(int).tolist()
-        few_of += [few_differ(*own, count) for own in zip(n_differing, exact.tolist(), strict=True)]
-        own = zip(few_of, shapes[1].tolist(), strict=True)
-        cautions = [few_groups(count) or few or few_dominate(skewness, count) for few, skewness in own]
+        few_of += [few_differ(n, p, count) for n, p in zip(n_differing, exact.tolist(), strict=True)]
+        groups = zip(few_of, shapes[1].tolist(), strict=True)
+        cautions = [few_groups(count) or few or few_dominate(skewness, count) for few, skewness in groups]
         exact = np.append(np.zeros(tally.n_models), exact)
         return cls(tally.means, error, freedom, tuple(cautions), shapes[1], shapes[0], exact, differing)
 
@@ -169,15 +169,18 @@ class Estimate:
 
     def intervals(self, confidence: float) -> list[Interval]:
         """The interval of every column, which holds zero exactly if its p-value exceeds the level."""
-        student, hall = (_quantiles(own, confidence) for own in (self.freedom, self.skewed_freedom))
+        student, hall = (_quantiles(df, confidence) for df in (self.freedom, self.skewed_freedom))
         low, high = cautious_limits(self.mean, self.error, student, hall, self.skewness)
         freedom = np.broadcast_to(self.freedom, self.mean.shape).tolist()
         cautions = self.cautions or [few(df + 1, "independent unit", "independent units") for df in freedom]
         columns = zip(self.mean.tolist(), low.tolist(), high.tolist(), freedom, cautions, strict=True)
-        found = [_t_interval(*column, confidence) for column in columns]
+        intervals = [_t_interval(*column, confidence) for column in columns]
         # What the exact test does not reject is in the interval.
         kept = np.broadcast_to(np.asarray(self.exact) > 1 - confidence, self.mean.shape).tolist()
-        return [own.holding(0.0) if keep else own for own, keep in zip(found, kept, strict=True)]
+        return [
+            interval.holding(0.0) if keep else interval
+            for interval, keep in zip(intervals, kept, strict=True)
+        ]
 
     def p_values(self) -> Floats:
         """The two-sided p-value of every column."""
@@ -195,16 +198,21 @@ class Estimate:
 def _quantiles(freedom: Floats | float, confidence: float) -> Floats:
     """The upper ends of the central intervals of Student's t distributions; NaN without any freedom."""
     freedoms = np.asarray(freedom, float)
-    known = {own: t_quantile(own, confidence) for own in np.unique(freedoms).tolist() if own > 0}
-    return np.asarray(np.vectorize(lambda own: known.get(own, np.nan), otypes=[float])(freedoms))
+    known = {
+        degrees: t_quantile(degrees, confidence) for degrees in np.unique(freedoms).tolist() if degrees > 0
+    }
+    return np.asarray(np.vectorize(lambda degrees: known.get(degrees, np.nan), otypes=[float])(freedoms))
 
 
 def _cautions_of_rows(tally: PairedTally, n: float) -> tuple[str, ...]:
     """Why intervals over `n` rows in effect cannot be trusted: those of models, then of their differences."""
     shared = few(n, "independent unit", "independent units") or unequal(n, tally.n_positive)
     moments = zip(tally.means[: tally.n_models], tally.moments.std[1:], strict=False)
-    own = [shared or skewed(n, float(mean), float(std)) for mean, std in moments]
-    return (*own, *(own[a] or own[b] for a, b in (all_pairs(tally.n_models) if tally.pairs else ())))
+    of_models = [shared or skewed(n, float(mean), float(std)) for mean, std in moments]
+    return (
+        *of_models,
+        *(of_models[a] or of_models[b] for a, b in (all_pairs(tally.n_models) if tally.pairs else ())),
+    )
 
 
 def _t_interval(
@@ -238,11 +246,11 @@ def bootstrapped(draws: Floats, estimate: Estimate, confidence: float) -> tuple[
     if estimate.differing is not None:
         p_values = np.fmax(p_values, estimate.p_values())
         low, high = np.fmin(low, np.array(intervals)[:, 0]), np.fmax(high, np.array(intervals)[:, 1])
-    found = [
+    bootstrap_intervals = [
         Interval(*ends, confidence=confidence).by("bootstrap", like.caution) if like.defined else like
         for *ends, like in zip(low.tolist(), high.tolist(), intervals, strict=True)
     ]
-    return found, np.where(np.isnan(estimate.mean), np.nan, p_values)
+    return bootstrap_intervals, np.where(np.isnan(estimate.mean), np.nan, p_values)
 
 
 def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:

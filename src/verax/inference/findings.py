@@ -201,7 +201,7 @@ class Finding:
         for name, known in self.numbers.items():
             value, interval = known if isinstance(known, tuple) else (known, None)
             numbers[name] = {"value": value, "interval": None if interval is None else list(interval)}
-        found = {
+        fields = {
             "claim": str(self.claim),
             "text": self.text,
             "about": list(self.about),
@@ -211,7 +211,7 @@ class Finding:
             "caution": self.caution,
             "next_step": None if self.step is None else self.step.to_dict(),
         }
-        shown = plain(found)
+        shown = plain(fields)
         assert isinstance(shown, dict)
         return shown
 
@@ -221,8 +221,8 @@ class Finding:
         given = mapping(values)
         numbers: dict[str, Any] = {}
         for name, known in mapping(given["numbers"]).items():
-            own = mapping(known)
-            value, ends = number(own["value"]), own["interval"]
+            stored = mapping(known)
+            value, ends = number(stored["value"]), stored["interval"]
             numbers[text(name)] = value if ends is None else (value, Interval(*map(number, ends)))
         p, level, step = (given[name] for name in ("p_value", "level", "next_step"))
         return cls(
@@ -268,7 +268,7 @@ class Verdict(str):
         """A verdict whose text is made of the sentences of its findings."""
         known = tuple(findings)
         step = _most_urgent(known)
-        texts = [each.text for each in known if each.text]
+        texts = [finding.text for finding in known if finding.text]
         self = super().__new__(cls, " ".join(texts if step is None else [*texts, f"Next: {step.text}."]))
         self.findings, self.tested = known, tested
         return self
@@ -279,7 +279,7 @@ class Verdict(str):
     @property
     def claims(self) -> tuple[str, ...]:
         """The claims, in the order of the findings."""
-        return tuple(str(each.claim) for each in self.findings)
+        return tuple(str(finding.claim) for finding in self.findings)
 
     @property
     def next_step(self) -> NextStep | None:
@@ -299,7 +299,7 @@ class Verdict(str):
         tuple of str
             Models, classes, thresholds or subgroups; empty where the claim is not made.
         """
-        return tuple(name for each in self.findings if each.claim == claim for name in each.about)
+        return tuple(name for finding in self.findings if finding.claim == claim for name in finding.about)
 
     def with_source(self, source: str) -> Self:
         """The same with commands that run as printed.
@@ -315,8 +315,8 @@ class Verdict(str):
             A new verdict.
         """
         findings = (
-            replace(each, step=None if each.step is None else each.step.with_source(source))
-            for each in self.findings
+            replace(finding, step=None if finding.step is None else finding.step.with_source(source))
+            for finding in self.findings
         )
         return type(self)(findings, self.tested)
 
@@ -336,7 +336,9 @@ class Verdict(str):
         more = tuple(findings)
         if not more:
             return self
-        kept = (replace(each, step=None) if each.claim in _CURABLE else each for each in self.findings)
+        kept = (
+            replace(finding, step=None) if finding.claim in _CURABLE else finding for finding in self.findings
+        )
         return type(self)((*kept, *more), self.tested)
 
     def to_dict(self) -> dict[str, Any]:
@@ -344,7 +346,7 @@ class Verdict(str):
         step = self.next_step
         return {
             "text": str(self),
-            "findings": [each.to_dict() for each in self.findings],
+            "findings": [finding.to_dict() for finding in self.findings],
             "tested": self.tested,
             "next_step": None if step is None else step.to_dict(),
         }
@@ -390,8 +392,8 @@ _URGENCY = {
 
 def _most_urgent(findings: Iterable[Finding]) -> NextStep | None:
     """The step of the most urgent finding that has one."""
-    steps = [each for each in findings if each.step is not None]
-    return min(steps, key=lambda each: _URGENCY.get(each.claim, len(_URGENCY))).step if steps else None
+    steps = [finding for finding in findings if finding.step is not None]
+    return min(steps, key=lambda finding: _URGENCY.get(finding.claim, len(_URGENCY))).step if steps else None
 
 
 @dataclass(frozen=True)

@@ -302,7 +302,7 @@ def log_factors(first: Any, second: Any, n: Any) -> Floats:
     >>> bool((log_factors(3.0, 4.0, 10) <= 10 * np.log1p(BETS * 0.3)).all())
     True
     """
-    first, second, n = (np.asarray(each, float)[..., None] for each in (first, second, n))
+    first, second, n = (np.asarray(numbers, float)[..., None] for numbers in (first, second, n))
     exact = np.log1p(
         BETS * np.maximum(first, -1.0), where=n == 1, out=np.zeros((*first.shape[:-1], len(BETS)))
     )
@@ -387,14 +387,14 @@ def adjusted(evidence: Floats, weights: Floats, rest: float = 0.0) -> Floats:
     """
     e, w = np.append(evidence, 1.0), np.append(weights, rest)
     order = np.argsort(e, kind="stable")
-    own_weight = np.concatenate([[0.0], np.cumsum(w[order])])
-    own_sum = np.concatenate([[0.0], np.cumsum((w * e)[order])])
+    weight_within = np.concatenate([[0.0], np.cumsum(w[order])])
+    sum_within = np.concatenate([[0.0], np.cumsum((w * e)[order])])
     place = np.empty(len(e), int)
     place[order] = np.arange(len(e))
     # The worst company of a claim are the claims with the smallest e-values: any number of them, and itself.
     inside = np.arange(len(e) + 1)[None, :] > place[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = (own_sum + np.where(inside, 0.0, (w * e)[:, None])) / (
-            own_weight + np.where(inside, 0.0, w[:, None])
+        means = (sum_within + np.where(inside, 0.0, (w * e)[:, None])) / (
+            weight_within + np.where(inside, 0.0, w[:, None])
         )
     return np.asarray(np.nanmin(means, axis=1)[:-1])

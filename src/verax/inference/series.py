@@ -65,7 +65,9 @@ class LongRun:
         error = np.where(undefined, np.nan, np.sqrt(variance / n))
         short = "" if n >= _FEW_ROWS or lags is not None else f"only {n} rows: slow drift may go unseen"
         drifts = "the series is too short for its slow drift"
-        return cls(error, freedom, tuple(drifts if own < _DAMPED else short for own in flat.tolist()))
+        return cls(
+            error, freedom, tuple(drifts if share_flat < _DAMPED else short for share_flat in flat.tolist())
+        )
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,8 @@ class Memory:
             sums = np.add.reduceat(power[:, known] / total[known], edges[:-1], axis=0)
             shape = _spectra(n, (edges[:-1] + edges[1:] + 1) / 2)
             fit = (n - 1) * np.log((1 / shape.T) @ sums) + (np.diff(edges) @ np.log(shape))[:, None]
-            found = prior[:, None] * np.exp((fit.min(axis=0) - fit) / 2)
-            weights[:, known] = found / found.sum(axis=0)
+            posterior = prior[:, None] * np.exp((fit.min(axis=0) - fit) / 2)
+            weights[:, known] = posterior / posterior.sum(axis=0)
         return cls(power, weights)
 
     @property

@@ -42,22 +42,22 @@ def few_differing(labels: np.ndarray[Any, Any], sums: Floats, n_models: int) -> 
     >>> few_differing(np.arange(1000), sums, 2)
     (array([[   2.,    0., 1000.,    1.]]), array([0.5]))
     """
-    found = []
-    for own in [sums_by_code(code, sums) for _, code in by_kind(labels)] or [sums]:
-        own = own[own[:, 0] > 0]
+    of_kinds = []
+    for kind_sums in [sums_by_code(code, sums) for _, code in by_kind(labels)] or [sums]:
+        kind_sums = kind_sums[kind_sums[:, 0] > 0]
         with np.errstate(invalid="ignore"):
-            means = own[:, 1:] / own[:, :1]
+            means = kind_sums[:, 1:] / kind_sums[:, :1]
             least = _ROUNDING * np.abs(means[np.isfinite(means)]).max(initial=0.0)
             gaps = np.where(np.abs(means[:, n_models:]) > least, means[:, n_models:], 0.0)
             sizes = size_of((np.abs(gaps) ** 3).sum(axis=0), (gaps**2).sum(axis=0))
         worse, better = (gaps > 0).sum(axis=0), (gaps < 0).sum(axis=0)
-        counts = np.column_stack([worse, better, np.full(len(sizes), len(own)), sizes])
-        columns = zip(own[:, 1 + n_models :].T, gaps.T != 0, strict=True)
-        found.append((counts, np.array([_exact_p(*column) for column in columns])))
-    differing = [counts[:, :2].sum(axis=1) for counts, _ in found]
+        counts = np.column_stack([worse, better, np.full(len(sizes), len(kind_sums)), sizes])
+        columns = zip(kind_sums[:, 1 + n_models :].T, gaps.T != 0, strict=True)
+        of_kinds.append((counts, np.array([_exact_p(*column) for column in columns])))
+    differing = [counts[:, :2].sum(axis=1) for counts, _ in of_kinds]
     fewest = np.argmin(differing, axis=0)
-    kept = np.stack([counts for counts, _ in found])[fewest, np.arange(len(fewest))]
-    return kept, np.max([p for _, p in found], axis=0)
+    kept = np.stack([counts for counts, _ in of_kinds])[fewest, np.arange(len(fewest))]
+    return kept, np.max([p for _, p in of_kinds], axis=0)
 
 
 def size_of(cubes: Floats, squares: Floats) -> Floats:
@@ -142,19 +142,19 @@ class SignFlips:
         rng = np.random.default_rng(seed)
         with np.errstate(invalid="ignore"):
             totals = np.column_stack([d, v * d, v * v * d, v * d * d, d**3] if skewed else [d])
-            found = [(weights.sum(axis=0)[None], totals.sum(axis=0)[None])]
+            draws = [(weights.sum(axis=0)[None], totals.sum(axis=0)[None])]
             for start in range(0, n, 64):
                 signs = rng.choice([-1.0, 1.0], size=(min(64, n - start), len(w)))
-                found.append((signs @ weights, signs @ totals))
-        of_weights, of_totals = (np.concatenate(each) for each in zip(*found, strict=True))
+                draws.append((signs @ weights, signs @ totals))
+        of_weights, of_totals = (np.concatenate(parts) for parts in zip(*draws, strict=True))
         return cls(w, d, of_weights, of_totals.reshape(1 + n, -1, d.shape[1]), more)
 
     def p_value(self, column: int, at: float = 0.0) -> float:
         """The two-sided p-value of the difference `at`; NaN where some values are not known."""
-        found = self._statistic(column, at)
-        if math.isnan(found[0]):
+        statistics = self._statistic(column, at)
+        if math.isnan(statistics[0]):
             return math.nan
-        return (1 + int((self.more[column] * found[1:] >= _TIE * found[0]).sum())) / len(found)
+        return (1 + int((self.more[column] * statistics[1:] >= _TIE * statistics[0]).sum())) / len(statistics)
 
     def _statistic(self, column: int, at: float) -> Floats:
         """The size of the difference from `at`, (1 + n,)."""
@@ -238,14 +238,14 @@ def without_rounding(values: Floats, largest: float) -> Floats:
     [0.3, 0.3, 0.4, 0.0]
     """
     order = np.argsort(values, axis=-1)
-    found = np.take_along_axis(values, order, axis=-1)
+    ordered = np.take_along_axis(values, order, axis=-1)
     limit = ROUNDING * largest
-    found[np.abs(found) <= limit] = 0.0
+    ordered[np.abs(ordered) <= limit] = 0.0
     for i in range(1, values.shape[-1]):
-        close = found[..., i] - found[..., i - 1] <= limit
-        found[..., i] = np.where(close, found[..., i - 1], found[..., i])
-    result = np.empty_like(found)
-    np.put_along_axis(result, order, found, axis=-1)
+        close = ordered[..., i] - ordered[..., i - 1] <= limit
+        ordered[..., i] = np.where(close, ordered[..., i - 1], ordered[..., i])
+    result = np.empty_like(ordered)
+    np.put_along_axis(result, order, ordered, axis=-1)
     return result
 
 
@@ -283,12 +283,12 @@ def signed_rank(differences: Floats) -> SignedRanks:
 
 def _chances(doubled: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
     """The probability of each sum of doubled ranks, of which each is in it or not with equal chances."""
-    found = np.zeros(int(doubled.sum()) + 1)
-    found[0] = 1.0
+    chances = np.zeros(int(doubled.sum()) + 1)
+    chances[0] = 1.0
     for rank in doubled.tolist():
-        found[rank:] += found[: len(found) - rank].copy()
-        found /= 2
-    return found
+        chances[rank:] += chances[: len(chances) - rank].copy()
+        chances /= 2
+    return chances
 
 
 def shift(differences: Floats, confidence: float) -> tuple[float, float, float]:
@@ -382,8 +382,8 @@ def practical_ranks(differences: Floats, rope: float, weights: Floats) -> tuple[
     ----------
     Benavoli, Mangili, Corani, Zaffalon and Ruggeri (2014), proceedings.mlr.press/v32/benavoli14
     """
-    own = np.r_[0.0, differences]
-    sums = own[:, None] + own[None, :]
+    with_zero = np.r_[0.0, differences]
+    sums = with_zero[:, None] + with_zero[None, :]
     rounding = ROUNDING * np.abs(sums).max()
 
     def share(beyond: Floats) -> Floats:

@@ -87,8 +87,8 @@ class Goal:
             return 1.0
         freedom, away = spread.freedom_at(units), self.size / spread.error_at(units)
         limit = t_quantile(freedom, 1 - 2 * self.level / self.sides)
-        found = _tail(freedom, away, limit)
-        return found + (_tail(freedom, -away, limit) if self.sides == 2 else 0.0)
+        power = _tail(freedom, away, limit)
+        return power + (_tail(freedom, -away, limit) if self.sides == 2 else 0.0)
 
     def half_width_at(self, spread: MeanSpread, units: float) -> float:
         """The half-width of the interval over a number of units."""
@@ -146,8 +146,8 @@ class Sharing:
         # The same number of groups of equal size is as informative as those of the pilot.
         size = n_rows / (spread.freedom + 1)
         inflated = (spread.error / deviation) ** 2 * n_rows
-        found = (inflated - 1) / (size - 1) if size > 1 else 0.0
-        return cls(deviation, min(max(found, 0.0), 1.0))
+        correlation = (inflated - 1) / (size - 1) if size > 1 else 0.0
+        return cls(deviation, min(max(correlation, 0.0), 1.0))
 
     def spread(self, rows_per_group: float) -> MeanSpread:
         """How much means over groups of this size vary."""

@@ -80,8 +80,8 @@ def listed(names: Sequence[str], most: int = 6) -> str:
 
 def in_json(verdict: Verdict) -> dict[str, Any]:
     """The text of a verdict, its findings and the next step, as JSON holds them."""
-    found = verdict.to_dict()
-    return {"verdict": found["text"], "findings": found["findings"], "next_step": found["next_step"]}
+    stored = verdict.to_dict()
+    return {"verdict": stored["text"], "findings": stored["findings"], "next_step": stored["next_step"]}
 
 
 def lines_of(verdict: Verdict) -> list[str]:

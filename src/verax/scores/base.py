@@ -359,15 +359,15 @@ class Rule(ABC):
             The difference; never negative if the rule is proper.
         """
         expected = self.expected(p, q)
-        own = self.entropy(q)
-        return expected - (move_like(own, expected) if hasattr(expected, "shape") else own)
+        entropy = self.entropy(q)
+        return expected - (move_like(entropy, expected) if hasattr(expected, "shape") else entropy)
 
     # ---- text ------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         arguments = []
-        own: Iterable[Any] = fields(self) if is_dataclass(self) else ()
-        for f in own:
+        parameters: Iterable[Any] = fields(self) if is_dataclass(self) else ()
+        for f in parameters:
             value = getattr(self, f.name)
             if isinstance(value, Rule):
                 arguments.append(repr(value))
@@ -404,8 +404,8 @@ def losses_of(rules: Sequence[Formula], forecasts: Rows) -> list[Array]:
 def mean_of_handle(formula: Formula, handle: Handle) -> float:
     """The mean of a rule or of a metric of rows over all rows of a handle."""
     refuse_graded(handle)
-    found = handle.summarise({"losses": _LossRecipe(formula, handle.one_model())})["losses"]
-    return float(found.moments.mean[1])
+    tally = handle.summarise({"losses": _LossRecipe(formula, handle.one_model())})["losses"]
+    return float(tally.moments.mean[1])
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from verax._settings import settings
 from verax.inputs.arrays import Floats, Ints
 
 # How many counts are held at a time.
-_HELD = 2**22
+_NUMBERS_AT_ONCE = 2**22
 # Weights beyond 2**400 or all below 2**-400 are scaled before they are multiplied.
 EXTREME = 400
 
@@ -68,14 +68,14 @@ def table_metrics(metrics: Sequence[Any], n_classes: int, cells: Ints, weights: 
 
 def _of_tables(of: Callable[[Floats], Floats], n_classes: int, cells: Ints, weights: Floats) -> Floats:
     """The metric of filled tables, some at a time."""
-    step = max(1, _HELD // n_classes**2)
-    found = []
+    step = max(1, _NUMBERS_AT_ONCE // n_classes**2)
+    values = []
     for start in range(0, len(weights), step):
         part = weights[start : start + step]
         tables = np.zeros((len(part), n_classes * n_classes))
         tables[:, cells] = part
-        found.append(of(tables.reshape(-1, n_classes, n_classes)))
-    return np.concatenate(found)
+        values.append(of(tables.reshape(-1, n_classes, n_classes)))
+    return np.concatenate(values)
 
 
 def mean_of_cells(values: Floats, weights: Floats) -> Floats:

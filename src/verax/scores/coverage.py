@@ -124,20 +124,20 @@ def find_list_metric(name: object) -> RowMetric:
         return _NAMED[text]
     if text == "error":
         return OneMinus("error", _NAMED["accuracy"], "share of wrong answers", "lower is better")
-    if found := _TOP.fullmatch(text):
-        error = TopKError(int(found[1]))
-        if found[2] == "error":
+    if match := _TOP.fullmatch(text):
+        error = TopKError(int(match[1]))
+        if match[2] == "error":
             return error
         return OneMinus(text, error, f"outcome among the first {error.k}", "higher is better")
-    found_text = f"it is {show(name)}"
+    found = f"it is {show(name)}"
     if text in METRICS or callable(name):
         what = "a decision or the order of the classes" if text else "all probabilities"
-        found_text = f"{show(name)} needs {what}, which a top list need not give"
+        found = f"{show(name)} needs {what}, which a top list need not give"
     raise InputError(
         f"must be a rule or one of {', '.join(_NAMED)}, error, top_5_accuracy and top_5_error (any number) "
         "for top lists",
         argument="metric",
-        found=found_text,
+        found=found,
         values=[name],
     )
 

@@ -182,9 +182,9 @@ def cheapest(p: Array, costs: CostsLike | None) -> Array:
     if isinstance(p, np.ndarray) and p.dtype == np.float64 and k <= _FEW and compiles(p.size, "decisions"):
         from verax.kernels.deciding import cheapest as kernel
 
-        found = np.empty(len(p), np.int64)
-        kernel(np.ascontiguousarray(p.T), np.ascontiguousarray(cost_matrix(costs, k), float), _TIE, found)
-        return found
+        decisions = np.empty(len(p), np.int64)
+        kernel(np.ascontiguousarray(p.T), np.ascontiguousarray(cost_matrix(costs, k), float), _TIE, decisions)
+        return decisions
     return _first_least(_expected_costs(p, costs, k))
 
 
@@ -206,10 +206,10 @@ def _first_least_by_columns(value: Floats, exact: bool) -> Ints:
     best = columns.min(axis=0)
     if not exact:
         best += _TIE * np.maximum(np.abs(best), 1.0)
-    found = np.zeros(len(best), np.int64)
+    decisions = np.zeros(len(best), np.int64)
     for i in range(len(columns) - 1, -1, -1):
-        np.copyto(found, i, where=columns[i] <= best)
-    return found
+        np.copyto(decisions, i, where=columns[i] <= best)
+    return decisions
 
 
 def _rounding(cost: float) -> float:

@@ -84,8 +84,8 @@ def landscape(
     points = _lattice(k)
     with np.errstate(all="ignore"):
         loss = losses(points)
-        found = None if q is None else _lowest(losses, points, loss, q)
-    return Landscape(name, k, points, loss, q, found)
+        lowest = None if q is None else _lowest(losses, points, loss, q)
+    return Landscape(name, k, points, loss, q, lowest)
 
 
 @dataclass(frozen=True)
@@ -169,12 +169,12 @@ class Landscape(Tabled):
         """The minimum, in words."""
         if self.lowest is None:
             return f"The loss lies between {_number(self.losses.min())} and {_number(self.losses.max())}."
-        loss, own = _number(self.lowest.loss), _number(self.lowest.of_truth)
+        loss, of_truth = _number(self.lowest.loss), _number(self.lowest.of_truth)
         others = "" if self.lowest.alone else "; other forecasts are expected to lose as little"
         if self.truth_is_best:
             return f"No forecast has a lower expected loss than the truth, {loss}{others}."
         best = f"{in_words(self.lowest.forecast)} has the lowest expected loss, {loss}{others}."
-        return f"{best} The truth has an expected loss of {own}."
+        return f"{best} The truth has an expected loss of {of_truth}."
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per forecast: its probabilities, the loss for each outcome, and the expected loss."""
@@ -253,17 +253,17 @@ def _lowest(losses: Callable[[Floats], Floats], points: Floats, loss: Floats, tr
     def objective(p: Floats) -> Floats:
         return np.nan_to_num(expected(losses(p), truth), nan=np.inf, posinf=np.inf, neginf=-np.inf)
 
-    own_losses = losses(truth[None, :])
-    own = float(expected(own_losses, truth)[0])
+    losses_of_truth = losses(truth[None, :])
+    of_truth = float(expected(losses_of_truth, truth)[0])
     values = np.nan_to_num(expected(loss, truth), nan=np.inf, posinf=np.inf, neginf=-np.inf)
     starts = np.concatenate([truth[None, :], _spread(points, values)])
     forecast = _simplest(objective, *_descend(objective, starts, 1 / _UNITS[len(truth)]))
     best = float(objective(forecast[None, :])[0])
-    scale = np.maximum(magnitude(own_losses).max(), abs(best) if np.isfinite(best) else 0.0)
-    if not best < own - doubts(magnitude(np.asarray(own)), scale):
-        forecast, best = truth, own
+    scale = np.maximum(magnitude(losses_of_truth).max(), abs(best) if np.isfinite(best) else 0.0)
+    if not best < of_truth - doubts(magnitude(np.asarray(of_truth)), scale):
+        forecast, best = truth, of_truth
     others = apart(points, forecast) & equal(values, np.asarray(best), scale)
-    return Lowest(forecast, best, not bool(others.any()), own)
+    return Lowest(forecast, best, not bool(others.any()), of_truth)
 
 
 def _spread(points: Floats, values: Floats) -> Floats:
@@ -292,12 +292,12 @@ def _descend(objective: Callable[[Floats], Floats], x: Floats, step: float) -> t
         room = np.where(moves < 0, x[:, None, :] / np.where(moves < 0, -moves, 1.0), np.inf)
         tried = x[:, None, :] + np.minimum(size, room.min(axis=2, keepdims=True)) * moves
         tried = np.where(tried < _NOTHING, 0.0, tried)
-        found = objective(tried.reshape(-1, x.shape[1])).reshape(len(x), -1)
-        best = found.argmin(axis=1)
+        values_tried = objective(tried.reshape(-1, x.shape[1])).reshape(len(x), -1)
+        best = values_tried.argmin(axis=1)
         rows = np.arange(len(x))
-        better = found[rows, best] < values
+        better = values_tried[rows, best] < values
         x = np.where(better[:, None], tried[rows, best], x)
-        values = np.where(better, found[rows, best], values)
+        values = np.where(better, values_tried[rows, best], values)
         steps = np.where(better, steps, steps / 2)
     return x, values
 

@@ -91,12 +91,12 @@ def _costs_like(costs: CostsLike, counts: Floats) -> Floats:
     if not are_elsewhere(counts):
         return cost_matrix(costs, n_classes)
     xp, device = namespace_of(counts), device_of(counts)
-    found: Floats
+    matrix: Floats
     if isinstance(costs, str):
-        found = _named_costs_at(costs, n_classes, xp, device)
+        matrix = _named_costs_at(costs, n_classes, xp, device)
     else:
-        found = xp.asarray(_given_costs(costs, n_classes), device=device)
-    return found
+        matrix = xp.asarray(_given_costs(costs, n_classes), device=device)
+    return matrix
 
 
 @lru_cache(maxsize=4)
@@ -644,8 +644,8 @@ def find_metric(
             values=[name],
             remedies=[Remedy(text) for text in suggestions(name, METRICS)],
         )
-    found = METRICS[name]
-    return found if found.with_costs is None else found.with_costs(costs, normalize)
+    metric = METRICS[name]
+    return metric if metric.with_costs is None else metric.with_costs(costs, normalize)
 
 
 def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> tuple[DecisionMetric, ...]:

@@ -79,7 +79,7 @@ def suggestions(name: object, known: Iterable[str]) -> list[str]:
     >>> suggestions("recall", ["accuracy", "sensitivity"])
     ["Did you mean 'sensitivity'?", 'Valid names are accuracy, sensitivity.']
     """
-    names, asked = list(known), str(name).lower()
-    near = [_ELSEWHERE[asked]] if _ELSEWHERE.get(asked) in names else []
-    near = near or difflib.get_close_matches(asked, names, n=1)
-    return [*(f"Did you mean {each!r}?" for each in near), f"Valid names are {', '.join(names)}."]
+    names, text = list(known), str(name).lower()
+    near = [_ELSEWHERE[text]] if _ELSEWHERE.get(text) in names else []
+    near = near or difflib.get_close_matches(text, names, n=1)
+    return [*(f"Did you mean {match!r}?" for match in near), f"Valid names are {', '.join(names)}."]

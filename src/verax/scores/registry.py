@@ -65,7 +65,7 @@ _NAMES = {rule: name for name, rule in reversed(RULES.items())}
 
 def name_of(rule: Rule) -> str:
     """The registered name of a rule, or its text form."""
-    known = _NAMES.get(rule) or next((name for name, own in RULES.items() if own == rule), None)
+    known = _NAMES.get(rule) or next((name for name, registered in RULES.items() if registered == rule), None)
     return known or repr(rule)
 
 

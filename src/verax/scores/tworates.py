@@ -35,13 +35,13 @@ def check_two(name: str, n_classes: int) -> None:
     if n_classes == 2:
         return
     several = [Remedy(f"{_OF_SEVERAL[name]} averages over the classes.")] if name in _OF_SEVERAL else []
-    own = "vx.operating_points(y, p) has the rates of each class against the rest."
+    advice = "vx.operating_points(y, p) has the rates of each class against the rest."
     raise InputError(
         f"must fit {n_classes:,} classes",
         argument="metric",
         found=f"{name} is a rate of two classes",
         values=[name],
-        remedies=[*several, Remedy(own, python_only=True)],
+        remedies=[*several, Remedy(advice, python_only=True)],
     )
 
 

@@ -324,9 +324,10 @@ def _series(n: int, keys: list[tuple[Any, Ints]]) -> list[tuple[str, Ints]]:
     if not keys:
         return [("", np.arange(n))]
     joint = np.stack([codes for _, codes in keys], axis=1)
-    found, codes = np.unique(joint, axis=0, return_inverse=True)
+    combinations, codes = np.unique(joint, axis=0, return_inverse=True)
     names = [
-        " of " + ", ".join(show(labels[i]) for (labels, _), i in zip(keys, row, strict=True)) for row in found
+        " of " + ", ".join(show(labels[i]) for (labels, _), i in zip(keys, row, strict=True))
+        for row in combinations
     ]
     order = np.argsort(codes.reshape(-1), kind="stable")
     ends = np.cumsum(np.bincount(codes.reshape(-1)))

@@ -382,9 +382,9 @@ class Selection(WithVerdict, Tabled, Result):
             Their correlation.
         """
         columns = self.history.find(rule), self.history.find(metric)
-        for found in self.correlations:
-            if (found.rule, found.metric) == columns:
-                return found
+        for correlation in self.correlations:
+            if (correlation.rule, correlation.metric) == columns:
+                return correlation
         raise KeyError(f"{columns[0]!r} and {columns[1]!r} were not correlated")
 
     def plot(self, **options: Any) -> Any:

@@ -82,8 +82,8 @@ class Epochs:
             The direction.
         """
         name = self.names[column]
-        said = {key.lower(): direction for key, direction in self.directions.items()}
-        return said.get(column.lower(), said.get(name.base, name.direction))
+        stated = {key.lower(): direction for key, direction in self.directions.items()}
+        return stated.get(column.lower(), stated.get(name.base, name.direction))
 
     def find(self, metric: str | Rule) -> str:
         """The column that a metric is in, by its name, with or without "val_", or by its rule.
@@ -116,15 +116,15 @@ class Epochs:
             if name.base == wanted.base or (rule is not None and name.rule == rule)
         ]
         by_part = [[c for c in same if self.names[c].part == part] for part in _WHERE[wanted.part]]
-        found = next(filter(None, by_part), [] if wanted.part else same)
-        found = [metric] if isinstance(metric, str) and metric in found else found
-        if len(found) == 1:
-            return found[0]
-        if found:
+        matches = next(filter(None, by_part), [] if wanted.part else same)
+        matches = [metric] if isinstance(metric, str) and metric in matches else matches
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             raise InputError(
-                f"{show(metric)} may be {join(map(show, found))}",
+                f"{show(metric)} may be {join(map(show, matches))}",
                 argument="metric",
-                values=found,
+                values=matches,
                 remedies=[Remedy("Give the whole name.")],
             )
         raise InputError(
@@ -144,9 +144,9 @@ class Epochs:
         """
         parts = [name.part for name in self.names.values() if name.is_metric]
         part = next((part for part in ("validation", "", "test") if part in parts), None)
-        found = [c for c, name in self.names.items() if part is None or name.part == part]
-        last = max((self.names[c].number for c in found), default=-1)
-        return tuple(c for c in found if self.names[c].number == last)
+        columns = [c for c, name in self.names.items() if part is None or name.part == part]
+        last = max((self.names[c].number for c in columns), default=-1)
+        return tuple(c for c in columns if self.names[c].number == last)
 
     @property
     def n_epochs(self) -> int:

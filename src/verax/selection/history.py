@@ -341,9 +341,9 @@ class History(Tabled, Result, Epochs):
                 kind="type",
                 values=[directions],
             )
-        said = {} if directions is None else dict(directions)
-        _check_directions(said, log.columns)
-        return cls(log.epochs, log.columns, said, log.notes, log.counter)
+        stated = {} if directions is None else dict(directions)
+        _check_directions(stated, log.columns)
+        return cls(log.epochs, log.columns, stated, log.notes, log.counter)
 
     # ---- questions -------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ def _from_long(
 
 def _from_chart(records: list[Record], names: Sequence[str], run: str | None) -> Unified:
     """From columns "run - metric" with the bounds of each curve beside it."""
-    bounds = {name for name in names if (found := _BOUND.fullmatch(name)) and found["curve"] in names}
+    bounds = {name for name in names if (match := _BOUND.fullmatch(name)) and match["curve"] in names}
     curves = {name: name.rpartition(" - ") for name in names if " - " in name and name not in bounds}
     prefixes = _chosen(list(dict.fromkeys(label for label, _, _ in curves.values())), run)
     new = {name: name for name in names if name not in curves and name not in bounds}
@@ -161,27 +161,27 @@ def name_of_file(stem: str) -> str:
     >>> name_of_file("run-validation-tag-epoch_loss"), name_of_file("run-.-tag-val_brier")
     ('validation/epoch_loss', 'val_brier')
     """
-    found = _DOWNLOAD.fullmatch(stem)
-    if found is None:
+    match = _DOWNLOAD.fullmatch(stem)
+    if match is None:
         return stem
-    last = re.split(r"[_/]", found["run"] or "")[-1]
-    return f"{last}/{found['tag']}" if last.lower() in PARTS else found["tag"]
+    last = re.split(r"[_/]", match["run"] or "")[-1]
+    return f"{last}/{match['tag']}" if last.lower() in PARTS else match["tag"]
 
 
 def log_history(state: object) -> list[Record]:
     """The records of a Hugging Face `Trainer`, its state, `trainer_state.json` or `log_history`."""
-    found: Any = getattr(state, "state", state)
-    found = found.get("log_history", found) if isinstance(found, Mapping) else found
-    found = getattr(found, "log_history", found)
-    single = getattr(found, "shape", None) == ()
-    if single or isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Collection):
+    records: Any = getattr(state, "state", state)
+    records = records.get("log_history", records) if isinstance(records, Mapping) else records
+    records = getattr(records, "log_history", records)
+    single = getattr(records, "shape", None) == ()
+    if single or isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Collection):
         raise InputError(
             f"must be a Trainer, its state or its log_history, not a {type(state).__name__}",
             argument="state",
             kind="type",
             remedies=[Remedy("History.read reads trainer_state.json.", python_only=True)],
         )
-    return list(found)
+    return list(records)
 
 
 def curve(points: Iterable[Any]) -> list[Record]:
@@ -310,8 +310,8 @@ def _counter(records: Sequence[Record], names: Sequence[str]) -> tuple[str | Non
         return [_number(record.get(name)) for record in records]
 
     def complete(kind: str) -> list[str]:
-        found = [name for name in names if _counts(name, (kind,))]
-        return [name for name in found if all(x is not None and math.isfinite(x) for x in numbers(name))]
+        candidates = [name for name in names if _counts(name, (kind,))]
+        return [name for name in candidates if all(x is not None and math.isfinite(x) for x in numbers(name))]
 
     epochs, steps = complete(EPOCH), complete(STEP)
     whole = [name for name in epochs if all(x is not None and x.is_integer() for x in numbers(name))]
@@ -474,9 +474,11 @@ def read_json(path: Path) -> list[Record]:
 
 def _by_set(data: Any) -> Any:
     """Results by data set and metric, {"validation_0": {"auc": [...]}}, by the names of both."""
-    if not isinstance(data, Mapping) or not all(isinstance(own, Mapping) for own in data.values()):
+    if not isinstance(data, Mapping) or not all(isinstance(metrics, Mapping) for metrics in data.values()):
         return data
-    return {f"{part}-{metric}": values for part, own in data.items() for metric, values in own.items()}
+    return {
+        f"{part}-{metric}": values for part, metrics in data.items() for metric, values in metrics.items()
+    }
 
 
 _MARK = "tfevents"

@@ -272,12 +272,12 @@ class EarlyStopping:
         saved : dict
             The return value of `state_dict`.
         """
-        own = self.state_dict()
+        current = self.state_dict()
         if not isinstance(saved, Mapping):
             raise InputError(
                 f"must come from state_dict(), not be {show(saved)}", argument="saved", kind="type"
             )
-        if missing := own.keys() - saved.keys():
+        if missing := current.keys() - saved.keys():
             raise InputError(
                 "must come from state_dict()",
                 argument="saved",
@@ -285,11 +285,11 @@ class EarlyStopping:
                 found=f"it lacks {', '.join(sorted(missing))}",
             )
         for name in ("mode", "rule", "monitor"):
-            if saved.get(name) != own.get(name):
+            if saved.get(name) != current.get(name):
                 raise InputError(
                     f"must have the same {name}",
                     argument="saved",
-                    found=f"it has {show(saved.get(name))}, this has {show(own.get(name))}",
+                    found=f"it has {show(saved.get(name))}, this has {show(current.get(name))}",
                     values=[saved.get(name)],
                 )
         for name in _COUNTERS:

@@ -136,7 +136,7 @@ def sliding_windows(
         )
     check_count("length", length)
     # What exceeds the table is as good as one row more, which integers of every size can be compared with.
-    asked, length = length, min(int(length), len(table) + 1)
+    wanted, length = length, min(int(length), len(table) + 1)
     step = _step(length, overlap, step)
     labels = None if series is None else _labels(series, len(table))
     chosen = np.arange(len(table)) if rows is None else _chosen(rows, len(table))
@@ -146,8 +146,8 @@ def sliding_windows(
             "must fit into the series",
             argument="length",
             kind="length",
-            found=f"no stretch of {len(chosen):,} rows is {show(asked)} rows long",
-            values=[asked],
+            found=f"no stretch of {len(chosen):,} rows is {show(wanted)} rows long",
+            values=[wanted],
             remedies=[
                 Remedy("Use shorter windows, or sort the table so that rows of a series are adjacent.")
             ],

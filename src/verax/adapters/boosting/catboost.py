@@ -363,8 +363,8 @@ def _order(order: Names | None, class_names: Names | None) -> Order | None:
             kind="missing",
             remedies=[passing(order=...)],
         )
-    found = Order.of(order, class_names)
-    if found is not None and class_names is None and not found.as_it_is:
+    given_order = Order.of(order, class_names)
+    if given_order is not None and class_names is None and not given_order.as_it_is:
         raise InputError(
             "must be what CatBoostClassifier gets as class_names, or sorted(order) if it gets none: "
             "positions of classes come from there, and `order` is not sorted",
@@ -372,4 +372,4 @@ def _order(order: Names | None, class_names: Names | None) -> Order | None:
             kind="order",
             remedies=[passing(class_names=...)],
         )
-    return found
+    return given_order

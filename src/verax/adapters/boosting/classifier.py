@@ -54,8 +54,8 @@ class LightGBMClassifier(LGBMClassifier):
         array of shape (N, K)
             The probabilities.
         """
-        asked = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
-        if asked or not callable(self.objective):
+        other_output = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
+        if other_output or not callable(self.objective):
             return super().predict_proba(X, raw_score, *args, **kwargs)  # type: ignore[misc]
         return probabilities(super().predict_proba(X, True, *args, **kwargs))  # type: ignore[misc]
 
@@ -78,7 +78,7 @@ class LightGBMClassifier(LGBMClassifier):
         array of shape (N,)
             The labels.
         """
-        asked = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
-        if asked or not callable(self.objective):
+        other_output = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
+        if other_output or not callable(self.objective):
             return super().predict(X, raw_score, *args, **kwargs)  # type: ignore[misc]
         return self.classes_[np.argmax(self.predict_proba(X, False, *args, **kwargs), axis=1)]

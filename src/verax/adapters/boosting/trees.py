@@ -415,8 +415,8 @@ def _trainable(rule: Rule | str) -> Rule:
 def matching_scale(rule: Rule, n_classes: int) -> float:
     """The factor by which a rule has the curvature of the log score at equal probabilities."""
     equal = np.zeros((1, n_classes))
-    own, of_log = (derivatives(r, [0], equal)[1].sum() for r in (rule, log_score))
-    return float(of_log / own)
+    of_rule, of_log = (derivatives(r, [0], equal)[1].sum() for r in (rule, log_score))
+    return float(of_log / of_rule)
 
 
 def _in_order(of: Metric | Objective, y: Array, scores: Array, *, hidden: bool) -> tuple[Array, Array]:

@@ -71,10 +71,10 @@ class _Work:
         if constant and is_small(rows) and _has_slopes(self.rule):
             batch = self._read(rows, by_numpy=True)
             refuse_invalid(batch, self.names)
-            found, slopes = self.with_slopes(batch)
+            losses, slopes = self.with_slopes(batch)
             # Broken rows are left to operations.
-            if isfinite(found.sum()):
-                loss: Tensor = _HostLoss.apply(rows, found, slopes, self)  # type: ignore[no-untyped-call]
+            if isfinite(losses.sum()):
+                loss: Tensor = _HostLoss.apply(rows, losses, slopes, self)  # type: ignore[no-untyped-call]
                 return loss
         return self.by_operations(rows)
 
@@ -150,8 +150,8 @@ class _HostLoss(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        each: Tensor = (ctx.slopes * tangents[0]).sum(dim=1)
-        return each if ctx.work.reduction == "none" else each.sum()
+        row_tangents: Tensor = (ctx.slopes * tangents[0]).sum(dim=1)
+        return row_tangents if ctx.work.reduction == "none" else row_tangents.sum()
 
 
 def shape_of_losses(logits: Tensor, target: Tensor) -> tuple[int, ...]:

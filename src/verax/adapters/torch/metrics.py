@@ -78,8 +78,8 @@ def add_by_kernel(
     w = w if w is None or w.dtype in (torch.float32, torch.float64) else w.double()
     if class_weights is not None:
         check_class_weights(class_weights, rows.shape[1])
-        own = class_weights.double()[y.long().clamp(0, rows.shape[1] - 1)]
-        w = own if w is None else own * w
+        of_classes = class_weights.double()[y.long().clamp(0, rows.shape[1] - 1)]
+        w = of_classes if w is None else of_classes * w
     of_p, of_y, of_w = place.view(rows), place.view(y), None if w is None else place.view(w)
     if of_p is None or of_p.dtype not in VALUE_TYPES or of_y is None or (w is not None and of_w is None):
         return False
@@ -220,9 +220,9 @@ class _RuleSums(_ExactMetric):
         by_numpy = self._on_host(preds, target, weights)
         batch = read(preds, target, weights, dtype=whole.sums.dtype, by_numpy=by_numpy, **options)
         with np.errstate(all="ignore"):
-            found = batch_sums(self.rules, batch, decisions=bool(more))
-            self._plus({self._name: found.sums, **{name: getattr(found, name) for name in more}})
-        self.counts += torch.from_numpy(found.counts) if by_numpy else found.counts
+            sums = batch_sums(self.rules, batch, decisions=bool(more))
+            self._plus({self._name: sums.sums, **{name: getattr(sums, name) for name in more}})
+        self.counts += torch.from_numpy(sums.counts) if by_numpy else sums.counts
 
     def _on_host(self, preds: Any, target: Any, weights: Any) -> bool:
         """Whether NumPy, whose calls cost less, adds up a batch: a small one, without derivatives."""

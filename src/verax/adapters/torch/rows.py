@@ -138,8 +138,8 @@ def as_rows(
     if class_weights is None:
         return batch
     check_class_weights(class_weights, batch.n_classes)
-    own = class_weights.to(dtype)
-    return batch.weighted_by(own.numpy() if by_numpy else own)
+    of_classes = class_weights.to(dtype)
+    return batch.weighted_by(of_classes.numpy() if by_numpy else of_classes)
 
 
 def _as(dtype: torch.dtype, x: Tensor) -> Tensor:

@@ -226,37 +226,37 @@ class Certificate(Tabled, Result):
     @property
     def proper(self) -> bool:
         """Whether no forecast has a lower expected loss than the truth, for every truth."""
-        return self._found("proper")
+        return self._verdict("proper")
 
     @property
     def strictly_proper(self) -> bool:
         """Whether every other forecast has a higher expected loss than the truth."""
-        return self._found("strictly_proper")
+        return self._verdict("strictly_proper")
 
     @property
     def local(self) -> bool:
         """Whether the loss depends on the probability of the outcome alone."""
-        return self._found("local")
+        return self._verdict("local")
 
     @property
     def symmetric(self) -> bool:
         """Whether relabelling the classes leaves the loss unchanged."""
-        return self._found("symmetric")
+        return self._verdict("symmetric")
 
     @property
     def distance_sensitive(self) -> bool:
         """Whether probability nearer to the outcome costs less."""
-        return self._found("distance_sensitive")
+        return self._verdict("distance_sensitive")
 
     @property
     def superior(self) -> bool:
         """Whether every correct forecast costs less than every wrong one."""
-        return self._found("superior")
+        return self._verdict("superior")
 
     @property
     def bounded(self) -> bool:
         """Whether there is a largest loss."""
-        return self._found("bounded")
+        return self._verdict("bounded")
 
     @property
     def consistent(self) -> bool:
@@ -274,12 +274,12 @@ class Certificate(Tabled, Result):
         return self._of_lists("comparable_lengths")
 
     def _of_lists(self, beginning: str) -> bool:
-        own = [found.holds for name, found in self.findings.items() if name.startswith(beginning)]
-        if not own:
+        verdicts = [check.holds for name, check in self.findings.items() if name.startswith(beginning)]
+        if not verdicts:
             raise RuleError(f"{self.rule} was not certified for top lists: certify padded({self.rule})")
-        return all(own)
+        return all(verdicts)
 
-    def _found(self, name: str) -> bool:
+    def _verdict(self, name: str) -> bool:
         if name not in self.findings:
             raise RuleError(
                 f"{self.rule} was certified for the shares of raters, which has no property {name!r}"
@@ -288,18 +288,18 @@ class Certificate(Tabled, Result):
 
     def _tables(self) -> list[Table]:
         """One line per property: whether it holds, and the counterexample where it does not."""
-        found = self.findings
+        checks = self.findings
         columns = [
             Column("rule", value=lambda _: self.rule),
             Column("n_classes", value=lambda _: self.n_classes),
             Column("property", "property", lambda name: name.replace("_", " "), str, right=False),
             Column(
-                "holds", "holds", lambda name: "yes" if found[name].holds else "no", self._holds, right=False
+                "holds", "holds", lambda name: "yes" if checks[name].holds else "no", self._holds, right=False
             ),
-            Column("checked", value=lambda name: found[name].checked),
+            Column("checked", value=lambda name: checks[name].checked),
             Column("counterexample", "counterexample", "", self._counterexample, right=False),
         ]
-        return [Table(columns, list(found))]
+        return [Table(columns, list(checks))]
 
     def _holds(self, name: str) -> bool:
         return self.findings[name].holds
@@ -406,17 +406,17 @@ def _again(panel: ForecastPanel, rows: tuple[int, ...]) -> Floats:
 # ---- one scan for each property -----------------------------------------------------------------
 
 # A scan gives the simplest counterexample on a panel, if any, and the number of comparisons.
-Found = tuple[Counterexample | None, int]
+SearchResult = tuple[Counterexample | None, int]
 
 
-def _proper(panel: ForecastPanel) -> Found:
+def _proper(panel: ForecastPanel) -> SearchResult:
     return _dishonest(panel, "the truth should lose least", tied=False)
 
 
-def _strictly_proper(panel: ForecastPanel) -> Found:
+def _strictly_proper(panel: ForecastPanel) -> SearchResult:
     reason = "the truth alone should lose least"
-    found, checked = _dishonest(panel, reason, tied=True)
-    if found is None:
+    counterexample, checked = _dishonest(panel, reason, tied=True)
+    if counterexample is None:
         for ladder in panel.probes.ladders:
             loss = panel.loss[ladder]
             step = np.diff(loss, axis=0)[1:]
@@ -424,10 +424,10 @@ def _strictly_proper(panel: ForecastPanel) -> Found:
             flat = plateaus(loss).any(axis=1) & ((step <= 0) | np.isnan(step)).all(axis=1)
             for g in np.flatnonzero(flat)[:1]:
                 return _under_truth(panel, int(ladder[g + 2]), int(ladder[g + 1]), reason), checked
-    return found, checked
+    return counterexample, checked
 
 
-def _dishonest(panel: ForecastPanel, reason: str, tied: bool) -> Found:
+def _dishonest(panel: ForecastPanel, reason: str, tied: bool) -> SearchResult:
     """The simplest truth that another forecast beats, with the simple forecast that beats it most."""
     # All pairs of the core, then every forecast with its neighbours.
     core = np.flatnonzero(panel.probes.core)
@@ -482,7 +482,7 @@ def _confirmed(panel: ForecastPanel, forecast: int, truth: int, tied: bool) -> b
     return bool(gain > 2 * (change.max(axis=0) @ q).sum())
 
 
-def _local(panel: ForecastPanel) -> Found:
+def _local(panel: ForecastPanel) -> SearchResult:
     # Beyond this denominator different probabilities can be the same floating-point number.
     rows, pairs, checked = np.flatnonzero(panel.probes.totals < 10**8), [], 0
     for y in range(panel.n_classes):
@@ -494,7 +494,7 @@ def _local(panel: ForecastPanel) -> Found:
     return _exhibit(panel, pairs, "the outcome had the same probability"), checked
 
 
-def _symmetric(panel: ForecastPanel) -> Found:
+def _symmetric(panel: ForecastPanel) -> SearchResult:
     pairs, checked = [], 0
     for t, partner in enumerate(panel.probes.swaps):
         rows = np.flatnonzero(partner >= 0)
@@ -507,7 +507,7 @@ def _symmetric(panel: ForecastPanel) -> Found:
     return _exhibit(panel, pairs, "only the labels changed"), checked
 
 
-def _distance_sensitive(panel: ForecastPanel) -> Found:
+def _distance_sensitive(panel: ForecastPanel) -> SearchResult:
     before, after, i, j = panel.probes.moves.T
     pairs, checked = [], 0
     for y in range(panel.n_classes):
@@ -531,7 +531,7 @@ def _plateaus(panel: ForecastPanel) -> list[_Pair]:
     return pairs
 
 
-def _superior(panel: ForecastPanel) -> Found:
+def _superior(panel: ForecastPanel) -> SearchResult:
     unique, correct, wrong = by_mode(panel.probes.counts, panel.loss)
     rows = np.flatnonzero(unique)
     if not len(rows):
@@ -554,7 +554,7 @@ def _superior(panel: ForecastPanel) -> Found:
     return _for_outcomes(panel, (a, b), outcomes, reason), checked
 
 
-def _bounded(panel: ForecastPanel) -> Found:
+def _bounded(panel: ForecastPanel) -> SearchResult:
     infinite = np.argwhere(np.isinf(panel.loss))
     if len(infinite):
         row, y = map(int, infinite[0])
@@ -580,7 +580,7 @@ def _scale(panel: ForecastPanel, a: Ints, b: Ints) -> Floats:
 
 # ---- the certificate ----------------------------------------------------------------------------
 
-_SEARCHES: dict[str, tuple[Callable[[ForecastPanel], Found], tuple[str, ...]]] = {
+_SEARCHES: dict[str, tuple[Callable[[ForecastPanel], SearchResult], tuple[str, ...]]] = {
     "proper": (_proper, ("narrow",)),
     "strictly_proper": (_strictly_proper, ("narrow", "plateaus")),
     "local": (_local, ()),
@@ -606,7 +606,7 @@ class _Hunts:
             "moves": hunt_moves(panel, rng()),
             "modes": hunt_modes(panel, rng()),
         }
-        self._found: dict[str, list[ForecastPanel]] = {name: [] for name in self._sources}
+        self._panels: dict[str, list[ForecastPanel]] = {name: [] for name in self._sources}
 
     def resolution(self) -> Resolution:
         """Resolution of the search for a forecast better than the truth."""
@@ -624,12 +624,12 @@ class _Hunts:
 
     def panels(self, name: str) -> Iterator[ForecastPanel]:
         """What a search found, as small panels."""
-        yield from list(self._found[name])
+        yield from list(self._panels[name])
         for forecasts in self._sources[name]:
-            self._found[name].append(
+            self._panels[name].append(
                 ForecastPanel.of(forecasts, self._panel.losses, self._panel.floor, self._local)
             )
-            yield self._found[name][-1]
+            yield self._panels[name][-1]
 
 
 def certify(
@@ -697,11 +697,11 @@ def certify(
             if name == "strictly_proper" and not findings["proper"].holds:
                 findings[name] = findings["proper"]
                 continue
-            found, checked = scan(panel)
-            if found is None:
+            counterexample, checked = scan(panel)
+            if counterexample is None:
                 small = chain.from_iterable(map(hunts.panels, names))
-                found = next(filter(None, (scan(few)[0] for few in small)), None)
-            findings[name] = PropertyCheck(found is None, checked, found)
+                counterexample = next(filter(None, (scan(few)[0] for few in small)), None)
+            findings[name] = PropertyCheck(counterexample is None, checked, counterexample)
         proper = findings["proper"].holds
         notes = () if proper else _orientation(panel)
         known = parse(rule) if isinstance(rule, str) else rule
@@ -736,10 +736,10 @@ def _of_raters(rule: object, n_classes: int, raters: int, seed: int) -> Certific
         ("strictly_proper", True, "the truth alone should lose least"),
     ):
         # What is not proper is not strictly so for the same reason.
-        found = panel.worse(tied=False) or (panel.worse(tied=True) if tied else None)
+        beaten = panel.worse(tied=False) or (panel.worse(tied=True) if tied else None)
         example = None
-        if found is not None:
-            forecast, truth, losses = found
+        if beaten is not None:
+            forecast, truth, losses = beaten
             both = panel.probes.fractions(forecast), panel.probes.fractions(truth)
             example = Counterexample(both, losses, reason, truth=both[1])
         findings[name] = PropertyCheck(example is None, panel.checked, example)

@@ -101,9 +101,9 @@ class _Panel:
         lists = TopLists.from_arrays(sets, counts / parts, n_classes=m)
         loss = np.stack([rule.samples(np.full(len(sets), y), lists) for y in range(m)], axis=1)
         # A true list has the largest probabilities of its truth: none outside is above its smallest.
-        own = truths.T[sets].transpose(2, 0, 1)
+        listed_counts = truths.T[sets].transpose(2, 0, 1)
         largest = truths[:, :k].sum(axis=1)
-        true = ((own == counts).all(axis=2) & (counts.sum(axis=1) == largest[:, None])).T
+        true = ((listed_counts == counts).all(axis=2) & (counts.sum(axis=1) == largest[:, None])).T
         values = expected(loss, truths.T / parts)
         honest = true.argmax(axis=0)
         best = values[honest, np.arange(len(truths))]
@@ -117,10 +117,10 @@ class _Panel:
         wrong = self.gap < -self.doubt
         if strict:
             wrong |= (np.abs(self.gap) <= self.doubt) & ~self.true
-        found = np.argwhere(wrong)
-        if not len(found):
+        places = np.argwhere(wrong)
+        if not len(places):
             return None
-        row, t = found[0]
+        row, t = places[0]
         losses = float(self.best[t] + self.gap[row, t]), float(self.best[t])
         return ListFailure((self.list(row), self.list(self.honest[t])), self.truth(t), losses)
 

@@ -512,11 +512,11 @@ def hunt_modes(panel: ForecastPanel, rng: np.random.Generator) -> Iterator[Probe
         return np.asarray(by_mode(p, panel.losses(p))[2].min(axis=1))
 
     unique, correct, wrong = by_mode(panel.probes.counts, panel.loss)
-    rows, found, known = np.flatnonzero(unique), [], []
+    rows, optima, known = np.flatnonzero(unique), [], []
     for objective, value in ((worst_correct, -correct), (best_wrong, wrong.min(axis=1))):
         best = rows[np.argsort(value[rows], kind="stable")[:30]]
         known.append([int(n) for n in panel.probes.counts[best[0]]])
         start = np.concatenate([panel.p[best], rng.dirichlet(np.ones(panel.n_classes), 30)])
-        found.append(to_simplex(minimise(objective, start, 20, rng)[None, :])[0])
+        optima.append(to_simplex(minimise(objective, start, 20, rng)[None, :])[0])
     for total in DENOMINATORS:
-        yield Probes.of([*(to_counts(p, total) for p in found), *known])
+        yield Probes.of([*(to_counts(p, total) for p in optima), *known])

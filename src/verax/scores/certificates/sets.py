@@ -25,10 +25,10 @@ def elicitation_note(rule: SetRule, panel: ForecastPanel) -> str:
     losses = rule.by_set(masks)
     with np.errstate(invalid="ignore"):
         expected = np.where(np.isfinite(losses).all(axis=1), truths @ np.nan_to_num(losses.T), np.inf)
-    own = np.einsum("nk,nk->n", truths, rule.by_set(rule.elicited(truths)))
-    beaten = int(np.count_nonzero(expected.min(axis=1) < own - _ROUNDING))
-    told = "none beats" if not beaten else f"{beaten:,} times one beats"
+    elicited = np.einsum("nk,nk->n", truths, rule.by_set(rule.elicited(truths)))
+    beaten = int(np.count_nonzero(expected.min(axis=1) < elicited - _ROUNDING))
+    result = "none beats" if not beaten else f"{beaten:,} times one beats"
     return (
         f"Forecasts stand for the sets that they ask for. All {len(masks):,} sets were compared under "
-        f"{len(truths):,} truths: {told} the set that the truth asks for."
+        f"{len(truths):,} truths: {result} the set that the truth asks for."
     )

@@ -58,19 +58,19 @@ class SharePanel:
 
     def worse(self, *, tied: bool) -> tuple[int, int, tuple[float, float]] | None:
         """The simplest truth that another forecast beats, or ties, with that forecast and both losses."""
-        own = self.expected.diagonal()
-        room = _ROUNDING * np.maximum(1.0, np.abs(np.where(np.isfinite(own), own, 1.0)))
+        honest = self.expected.diagonal()
+        room = _ROUNDING * np.maximum(1.0, np.abs(np.where(np.isfinite(honest), honest, 1.0)))
         with np.errstate(invalid="ignore"):
-            gain = own - self.expected
+            gain = honest - self.expected
         wrong: Bools = gain > room
         if tied:
-            wrong |= (np.abs(gain) <= room) & ~np.eye(len(own), dtype=np.bool_)
+            wrong |= (np.abs(gain) <= room) & ~np.eye(len(honest), dtype=np.bool_)
         truths = np.flatnonzero(wrong.any(axis=0))
         if not len(truths):
             return None
         q = int(truths[0])
         p = int(np.argmax(np.where(wrong[:, q], np.round(gain[:, q], 9), -np.inf)))
-        return int(self.rows[p]), int(self.rows[q]), (float(self.expected[p, q]), float(own[q]))
+        return int(self.rows[p]), int(self.rows[q]), (float(self.expected[p, q]), float(honest[q]))
 
 
 def share_panel(rule: object, n_classes: int, raters: int, seed: int) -> SharePanel:
@@ -84,16 +84,16 @@ def share_panel(rule: object, n_classes: int, raters: int, seed: int) -> SharePa
         )
     counts = compositions(raters, n_classes)
     shares = counts / raters
-    found = probes(n_classes, seed)
-    rows = np.flatnonzero(found.core & (found.totals <= _LARGEST))[:_MOST_FORECASTS]
-    p = found.p[rows]
+    forecasts = probes(n_classes, seed)
+    rows = np.flatnonzero(forecasts.core & (forecasts.totals <= _LARGEST))[:_MOST_FORECASTS]
+    p = forecasts.p[rows]
     name, losses = _of_shares(rule)
     loss = losses(shares, p)
     ways = np.array([factorial(raters) // prod(map(factorial, row)) for row in counts.tolist()], float)
     chances = ways * np.prod(p[:, None, :] ** counts, axis=2)
     with np.errstate(invalid="ignore"):
         expected = np.where(chances[None] > 0, loss[:, None, :] * chances[None], 0.0).sum(axis=2)
-    return SharePanel(name, found, rows, expected, _bent(losses, shares, loss, p))
+    return SharePanel(name, forecasts, rows, expected, _bent(losses, shares, loss, p))
 
 
 def _of_shares(rule: object) -> tuple[str, Callable[[Floats, Floats], Floats]]:
@@ -102,9 +102,9 @@ def _of_shares(rule: object) -> tuple[str, Callable[[Floats, Floats], Floats]]:
         name, by_class = losses_function(rule)
 
         def mean(shares: Floats, p: Floats) -> Floats:
-            own = by_class(p)
+            losses = by_class(p)
             with np.errstate(invalid="ignore"):
-                return np.asarray(np.where(shares > 0, shares * own[:, None, :], 0.0).sum(axis=2))
+                return np.asarray(np.where(shares > 0, shares * losses[:, None, :], 0.0).sum(axis=2))
 
         return name, mean
     losses_function(rule)
@@ -123,7 +123,7 @@ def _bent(losses: Callable[[Floats, Floats], Floats], shares: Floats, loss: Floa
         bent = np.abs(loss - mean) > _ROUNDING * np.maximum(1.0, np.abs(mean))
     if not bent.any():
         return ""
-    row, at = (int(each[0]) for each in np.nonzero(bent))
+    row, at = (int(places[0]) for places in np.nonzero(bent))
     shown = [", ".join(f"{x:.3g}" for x in values) for values in (p[row], shares[at])]
     return (
         f"({shown[0]}) loses {loss[row, at]:.4g} for the shares ({shown[1]}), and {mean[row, at]:.4g} on "

@@ -296,10 +296,10 @@ def hunt_narrow(
         loss = panel.losses(p)
         seen.forecasts += len(p)
         seen.comparisons += (1 + sweep.mutual) * len(sweep.pairs)
-        found = _compare(sweep, p, loss, scales_of(loss, panel.floor))
+        comparison = _compare(sweep, p, loss, scales_of(loss, panel.floor))
         if sweep.nearest:
-            near, seen.regret = p[found.closest], found.regret
-        for rows in found.rows:
+            near, seen.regret = p[comparison.closest], comparison.regret
+        for rows in comparison.rows:
             yield Probes.of([sweep.counts(row) for row in rows], (0, 0))
     yield from hunt_dishonest(panel, rng, near)
 
@@ -326,7 +326,7 @@ class _Comparison:
 def _compare(sweep: Sweep, p: Floats, loss: Floats, scale: Floats) -> _Comparison:
     # Large instead of infinite: what cannot happen then costs 0 without a special case.
     loss = np.clip(loss, -_INFINITE, _INFINITE)
-    own = (p * loss).sum(axis=1)
+    honest = (p * loss).sum(axis=1)
     beaten: list[tuple[float, int, int]] = []
     tied: list[tuple[int, int]] = []
     close: list[tuple[float, int, int]] = []
@@ -336,7 +336,7 @@ def _compare(sweep: Sweep, p: Floats, loss: Floats, scale: Floats) -> _Compariso
         for truth, other in (block.T, block[:, ::-1].T)[: 1 + sweep.mutual]:
             q, largest = p[truth], np.maximum(scale[truth], scale[other])
             gain = np.einsum("ij,ij->i", q, loss[truth] - loss[other])
-            size = np.maximum(np.abs(own[truth]), np.abs(own[truth] - gain))
+            size = np.maximum(np.abs(honest[truth]), np.abs(honest[truth] - gain))
             share = np.where(q == p[other], 0.0, q).sum(axis=1) if sweep.same_mass else 1.0
             wrong = np.flatnonzero(gain > doubts(size, largest, share))
             beaten += _smallest(-gain[wrong] / np.maximum(size[wrong], 1e-300), truth[wrong], other[wrong])

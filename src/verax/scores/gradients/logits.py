@@ -116,10 +116,10 @@ def derivatives(
     rows = _Logits.of(rule, y, logits, classes)
     check_number("floor", floor, "must be a finite number that is not negative", lambda f: f >= 0)
     check_trainable(rule, rows.n_classes)
-    found = run_compiled(rule, rows.z, rows.y, floor, scaling)
-    if found is None:
+    compiled = run_compiled(rule, rows.z, rows.y, floor, scaling)
+    if compiled is None:
         return _run(rule, rows, floor, scaling)
-    g, h, left = found
+    g, h, left = compiled
     if left.any():
         g[left], h[left] = _run(rule, _Logits(rows.z[left], rows.y[left]), floor, scaling.of(left))
     return g, h
@@ -137,10 +137,10 @@ def losses_with_gradient(rule: Rule, z: Array, y: Array, *, repeated: bool = Fal
     repeated : bool, default False
         Whether the same will be asked for many times, as in a training loop.
     """
-    found = run_with_losses(rule, z, y, repeated=repeated)
-    if found is None:
+    compiled = run_with_losses(rule, z, y, repeated=repeated)
+    if compiled is None:
         return _losses_with_gradient(rule, np.ascontiguousarray(z, np.float64), y)
-    losses, g, left = found
+    losses, g, left = compiled
     if left.any():
         rest = np.ascontiguousarray(z[:, left], np.float64)
         losses[left], g[:, left] = _losses_with_gradient(rule, rest, y[left])
@@ -294,10 +294,10 @@ def _chain(block: Block, partials: dict[str, Any]) -> Array:
 
 def _expected_hessian(rule: Rule, block: Block, floor: float) -> Array:
     partials = _partials(rule, block, block.values)
-    own = _total(block, ((d, DIRECTIONS[name].own(block)) for name, d in partials.items()))
+    second = _total(block, ((d, DIRECTIONS[name].of_class(block)) for name, d in partials.items()))
     # `-own` is not negative in exact arithmetic.
     lowest = floor * block.complement if floor > 0 else 0.0
-    return block.p * np.maximum(-own, lowest)
+    return block.p * np.maximum(-second, lowest)
 
 
 def _total(block: Block, terms: Iterable[tuple[Any, Array]]) -> Array:

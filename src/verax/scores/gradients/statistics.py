@@ -225,7 +225,7 @@ class Direction:
     """How a statistic moves with the logits: ds/dz_k given the outcome, and given that k happens."""
 
     slopes: Callable[[Block], Array]
-    own: Callable[[Block], Array]
+    of_class: Callable[[Block], Array]
 
 
 def _log_true(block: Block) -> Array:
@@ -262,7 +262,7 @@ def _cdf_log(block: Block) -> Array:
     return (block.n_classes - 1) * block.p - share
 
 
-def _own_cdf_log(block: Block) -> Array:
+def _cdf_log_of_class(block: Block) -> Array:
     below, above = block.odds
     return (block.n_classes - 1) * block.p - block.times_odds(below) - block.times_odds(above)
 
@@ -279,6 +279,6 @@ DIRECTIONS = {
     "rest_sq": Direction(_rest_sq, lambda block: -2 * block.p * block.values.rest_sq),
     "cdf_l2": Direction(_cdf_l2, lambda block: -2 * block.p * block.values.cdf_l2),
     "cdf_l1": Direction(_cdf_l1, lambda block: -block.p * block.values.cdf_l1),
-    "cdf_log": Direction(_cdf_log, _own_cdf_log),
+    "cdf_log": Direction(_cdf_log, _cdf_log_of_class),
     "top": Direction(_top, _top),
 }
