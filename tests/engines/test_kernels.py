@@ -16,9 +16,8 @@ from emulator import EmulatedDevice, emulated, gpu, only_on_gpu  # noqa: F401 - 
 from test_vectors import MAKERS, close, entries
 from verax.engines.cuda import driver
 from verax.engines.cuda.printer import RowLayout, sums_program
-from verax.engines.derivatives import differentiate
 from verax.engines.tally import RuleSums
-from verax.engines.tracing import record
+from verax.engines.tracing import differentiate, record
 from verax.rules import Holds, Properties
 
 pytestmark = pytest.mark.frameworks

@@ -10,7 +10,7 @@ import pytest
 import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
 from verax.kernels.fewclasses import FEW
-from verax.kernels.limits import FAR
+from verax.kernels.shared import FAR
 from verax.scores.gradients.compiled import Scaling, run_compiled, run_with_losses
 from verax.scores.gradients.logits import _losses_with_gradient, derivatives, losses_with_gradient
 from verax.scores.rules import OrdinalRule

@@ -23,7 +23,7 @@ from verax.common.packages import way_to_install
 from verax.errors import InputError, MissingPackageError
 from verax.inputs.arrays import Array
 from verax.inputs.validity import Unity
-from verax.kernels.compensation import two_sum
+from verax.kernels.shared import two_sum
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse
 

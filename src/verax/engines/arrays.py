@@ -1,7 +1,8 @@
-"""Row statistics by array-API calls: on any array, where it lives."""
+"""Row statistics: by array-API calls on any array, where it lives, and by compiled kernels."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from functools import singledispatch
 from itertools import accumulate
@@ -11,8 +12,9 @@ import numpy as np
 
 from verax.engines.stats import Formula, RowStats, ShareStats
 from verax.inputs.arrays import Array, Namespace, device_of, is_traced, to_host, to_index, widen
-from verax.inputs.forecasts import ShareBatch, log_softmax
-from verax.kernels.statistics import LOGARITHMS, MODE
+from verax.inputs.forecasts import Batch, Forecasts, ShareBatch, log_softmax
+from verax.kernels.ledger import kernels
+from verax.kernels.statistics import LOGARITHMS, MODE, PLACE
 
 # Up to this number of classes, array calls on the host are faster on columns than on rows.
 _FEW = 64
@@ -196,3 +198,77 @@ def _log_tails(log_p: Array, xp: Namespace) -> tuple[Array, Array]:
     below = list(accumulate(columns[:-1], xp.logaddexp))
     above = list(accumulate(columns[:0:-1], xp.logaddexp))[::-1]
     return xp.stack(below, axis=1), xp.stack(above, axis=1)
+
+
+# ---- by compiled kernels, a block of rows at a time
+
+
+# Below this, probabilities made of logits begin to lose digits, and the logits are asked instead.
+_TINY = 2.0**-1000
+
+
+class Reduction(ABC):
+    """Blocks of rows through a kernel, into buffers that are used again and again."""
+
+    def __init__(self, n_classes: int, block: int, needs: frozenset[str]) -> None:
+        self._buffer = np.zeros((len(PLACE), block))
+        self.needs: frozenset[str] = needs | {"p_true"}
+        self._decision = np.empty(block, np.int64)
+        self._n_classes = n_classes
+        self._stats: RowStats | None = None
+
+    @abstractmethod
+    def __call__(self, batch: Any) -> tuple[RowStats, int]:
+        """The statistics of a block, and how many of its rows are invalid."""
+
+    def _views(self, n: int) -> RowStats:
+        if self._stats is None or len(self._stats.decision) != n:
+            # Statistics that were not asked for may be stale, so they are left out.
+            rows = {name: self._buffer[at, :n] for name, at in PLACE.items() if name in self.needs}
+            decision = self._decision[:n]
+            self._stats = RowStats(np, self._n_classes, **rows, decision=decision, buffer=self._buffer)
+        self._stats.forget()
+        return self._stats
+
+
+class _DenseReduction(Reduction):
+    def __init__(self, forecasts: Forecasts, block: int, needs: frozenset[str]) -> None:
+        super().__init__(forecasts.n_classes, block, needs)
+        module = kernels()
+        assert module is not None
+        self._kernel = module.row_stats(needs)
+        self._clear = forecasts.unity.clear(forecasts.n_classes)
+
+    def __call__(self, batch: Batch) -> tuple[RowStats, int]:
+        # One type for the compiler, whether or not the caller's arrays are writeable.
+        p = np.ascontiguousarray(batch.p).view()
+        p.flags.writeable = False
+        n_unclear = self._kernel(p, batch.y, self._clear, self._buffer, self._decision)
+        if "answered" in self.needs:
+            self._buffer[PLACE["answered"]] = self._buffer[PLACE["hit"]]
+        stats = self._views(len(batch.y))
+        if batch.logits is not None and n_unclear == 0 and stats.p_true.min() < _TINY:
+            return compute(batch, self.needs), 0
+        return stats, n_unclear
+
+
+class _ShareReduction(Reduction):
+    """Rows whose outcomes are shares of the classes: each row with each class that has a share in it."""
+
+    def __init__(self, forecasts: Forecasts, block: int, needs: frozenset[str]) -> None:
+        self._inner = _DenseReduction(forecasts, block * forecasts.n_classes, needs)
+
+    def __call__(self, batch: ShareBatch) -> tuple[RowStats, int]:
+        n_unclear = 0 if validate(batch)[0] else batch.n_rows
+
+        def compute_pairs(pairs: Batch) -> RowStats:
+            stats, n = self._inner(pairs)
+            return stats if n == 0 else compute(pairs, self._inner.needs)
+
+        return ShareStats.of_pairs(batch, compute_pairs), n_unclear
+
+
+@singledispatch
+def reduction(rows: Any, block: int, needs: frozenset[str]) -> Reduction:
+    """The compiled reduction that fits these rows."""
+    return (_ShareReduction if rows.shared else _DenseReduction)(rows, block, needs)

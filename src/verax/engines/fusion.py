@@ -32,7 +32,7 @@ from verax.kernels.fewclasses import (
     write_statistics,
 )
 from verax.kernels.functions import texts_of
-from verax.kernels.limits import FULL
+from verax.kernels.shared import FULL
 from verax.kernels.statistics import PLACE, Form
 from verax.kernels.texts import Kernel, Lines, compile_text
 

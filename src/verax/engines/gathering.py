@@ -20,7 +20,7 @@ from verax.engines.stats import Formula
 from verax.engines.sums import Sum
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats, Ints
-from verax.kernels.limits import FULL
+from verax.kernels.shared import FULL
 from verax.kernels.texts import Lines, compile_text
 
 # Bytes, and floats, of a cache line.

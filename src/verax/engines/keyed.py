@@ -24,7 +24,7 @@ from verax.engines.keys import EXACT, Layout, compiled, places
 from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints
-from verax.kernels.compensation import two_sum
+from verax.kernels.shared import two_sum
 
 # Up to this range, or this number of times the rows, compiled loops have a table of all keys.
 _DENSE, _APART = 2**20, 4

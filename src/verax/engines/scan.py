@@ -16,8 +16,7 @@ import numpy as np
 import verax.engines.lists
 import verax.engines.sets  # noqa: F401 - how prediction sets are read
 from verax.common.checks import beyond_floats
-from verax.engines.arrays import compute, validate
-from verax.engines.compiled import reduction
+from verax.engines.arrays import compute, reduction, validate
 from verax.engines.sets import refuse_set_scores
 from verax.engines.stats import RowStats
 from verax.errors import VeraxError

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.arrays import compute, formula_for, validate
-from verax.engines.compiled import Reduction, reduction
+from verax.engines.arrays import Reduction, compute, formula_for, reduction, validate
 from verax.engines.stats import Formula, RowStats
 from verax.errors import RuleError
 from verax.inputs.forecasts import Forecasts

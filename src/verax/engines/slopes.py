@@ -1,7 +1,7 @@
 """From the formula of a rule to compiled loops that give its gradient in logits, with the expected Hessian or
 the loss.
 
-For the expected Hessian the steps of the formula and of its derivatives (`engines.derivatives`) are printed
+For the expected Hessian the steps of the formula and of its derivatives (`engines.tracing`) are printed
 once for every class: as if that class had happened. The gradient and the loss need those of the outcome. How
 the row statistics move with the logits is written as in `scores.gradients.statistics`, for rows of few
 classes.
@@ -17,13 +17,12 @@ from operator import itemgetter
 import numpy as np
 
 from verax.common.caching import cached_property
-from verax.engines.derivatives import differentiate
 from verax.engines.formulas import write_formulas
 from verax.engines.stats import Formula
-from verax.engines.tracing import Trace, record
+from verax.engines.tracing import Trace, differentiate, record
 from verax.inputs.arrays import Floats
 from verax.kernels.fewclasses import FEW, STRIP_ROWS, write_probabilities
-from verax.kernels.limits import FAR, TINY
+from verax.kernels.shared import FAR, TINY
 from verax.kernels.texts import Kernel, Lines, compile_text
 
 # Statistics that are constant but for jumps: they have no derivative, and count as flat.

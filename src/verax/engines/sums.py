@@ -14,7 +14,7 @@ from verax.common.packing import UnreadableError
 from verax.common.specs import Spec
 from verax.common.stored import Size, Sizes, numbers, only_counts, only_weights, within
 from verax.inputs.arrays import Array, Floats, Namespace, to_host
-from verax.kernels.compensation import two_sum
+from verax.kernels.shared import two_sum
 
 # Total weights between these bounds leave room for products with losses and for squares. Other weights
 # are multiplied by a power of two first, which is exact.

@@ -76,7 +76,7 @@ class Division:
     @classmethod
     def by(cls, labels: Groups) -> Division:
         """By the codes of labels."""
-        from verax.kernels.dividing import find_places
+        from verax.kernels.counting import find_places
 
         n = len(labels.codes)
         edges = np.concatenate([[0], np.cumsum(np.bincount(labels.codes, minlength=len(labels.labels)))])
@@ -121,7 +121,7 @@ class Division:
 
     def _moved(self, columns: Array) -> Array:
         """(C, N) columns with every row at its place."""
-        from verax.kernels.dividing import move_columns
+        from verax.kernels.counting import move_columns
 
         out = np.empty(columns.shape, columns.dtype)
         bits = np.uint64 if columns.dtype.itemsize == 8 else np.uint32

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.functions import bits, compiled, from_bits, plus, select
-from verax.kernels.limits import GRID, SMALLEST_MASS
+from verax.kernels.shared import GRID, SMALLEST_MASS
 from verax.kernels.statistics import places
 from verax.kernels.texts import Kernel
 

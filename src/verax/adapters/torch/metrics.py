@@ -44,7 +44,7 @@ from verax.errors import InputError, Kind, Remedy, passing
 from verax.inputs.arrays import widen
 from verax.inputs.outcomes import check_classes
 from verax.inputs.validity import Unity
-from verax.kernels.compensation import two_sum
+from verax.kernels.shared import two_sum
 from verax.scores.base import Rule
 from verax.scores.cells import EXTREME
 from verax.scores.metrics import CostsLike, fitting_metrics

@@ -88,7 +88,7 @@ def isotonic_fits(cells: Floats, first: Any) -> tuple[Floats, Ints, Ints]:
             return np.ascontiguousarray(cells.T), np.flatnonzero(first), pools
         begins = np.flatnonzero(rises)
         cells, first, pools = np.add.reduceat(cells, begins, axis=1), first[begins], pools[begins]
-    from verax.kernels.refits import fit_cells
+    from verax.kernels.celldraws import fit_cells
 
     blocks, fits, firsts = fit_cells(np.ascontiguousarray(cells, float), first, compiled=compiled)
     return blocks, fits, pools[firsts]

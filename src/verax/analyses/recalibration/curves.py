@@ -20,7 +20,7 @@ from verax.analyses.recalibration.scaling import fit_temperature, noise_of
 from verax.analyses.recalibration.searching import RIDGE, inverse_of, smallest
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.forecasts import softmax
-from verax.kernels.limits import TINY
+from verax.kernels.shared import TINY
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import expected_hessian, losses_with_gradient
 from verax.scores.registry import RULES

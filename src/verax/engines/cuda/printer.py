@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from verax.engines.derivatives import differentiate
 from verax.engines.stats import Formula
-from verax.engines.tracing import Trace, record
+from verax.engines.tracing import Trace, differentiate, record
 from verax.kernels.statistics import MODE
 
 # How each operation is written in C++.

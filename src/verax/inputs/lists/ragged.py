@@ -19,7 +19,7 @@ from verax.common.caching import cached_property
 from verax.common.checks import as_float
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.kernels.ledger import compiles
-from verax.kernels.limits import GRID, SMALLEST_MASS
+from verax.kernels.shared import GRID, SMALLEST_MASS
 from verax.kernels.threads import n_cores
 
 # Differences in probability up to this count as rounding, in the test of validity and in that for a

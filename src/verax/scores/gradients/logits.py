@@ -23,7 +23,7 @@ from verax.engines.stats import RowStats
 from verax.errors import InputError, Offenders, RuleError, show
 from verax.inputs.arrays import Array, Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.kernels.limits import TINY
+from verax.kernels.shared import TINY
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
 from verax.scores.gradients.compiled import AS_THEY_ARE, Scaling, run_compiled, run_with_losses

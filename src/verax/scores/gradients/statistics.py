@@ -14,7 +14,7 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.inputs.arrays import Array
-from verax.kernels.limits import FAR
+from verax.kernels.shared import FAR
 
 # Rows of fewer numbers are added up by one call.
 _SHORT = 512

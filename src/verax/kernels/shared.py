@@ -1,6 +1,8 @@
-"""Numbers that compiled and uncompiled code share."""
+"""Numbers, and the sum with its rounding error, that compiled and uncompiled code share."""
 
 from __future__ import annotations
+
+from typing import Any
 
 # A rest below this is the rounding of the confidences themselves.
 SMALLEST_MASS = 2.0**-52
@@ -12,3 +14,10 @@ FAR = -600.0
 TINY = 1e-300
 # Cells of groups count rows in 8 bits: at this number they start again, and it is noted that they were full.
 FULL = 2**8
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """The rounded sum and the rounding error, which is exact (Knuth); for numbers and arrays of any kind."""
+    total = a + b
+    virtual = total - a
+    return total, (a - (total - virtual)) + (b - virtual)
