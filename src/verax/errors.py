@@ -83,7 +83,7 @@ class Vocabulary(Protocol):
         """Name of an argument at the beginning of a sentence."""
 
     def option(self, name: str, value: object) -> str | None:
-        """Format an option as the caller passes it; None if this caller has no such option."""
+        """Format an option as the caller passes it; None if the caller has no such option."""
 
     def fits(self, remedy: Remedy) -> bool:
         """Whether advice applies to this caller."""

@@ -140,7 +140,7 @@ _INTEGERS = "int64" if _BACKEND == "torch" else "int32"
 
 
 def _limit(x: Array) -> float:
-    """How far sums of probabilities may be from 1, in the precision that they came in."""
+    """The largest distance of sums of probabilities from 1, given their precision."""
     name = keras.backend.standardize_dtype(x.dtype)
     return Unity.at(int(name[-2:])).limit if "float" in name else _LOSS_LIMIT
 
@@ -157,7 +157,7 @@ def _widest() -> str:
 
 
 def _at_least_single(dtype: Any) -> str:
-    """The type that losses are computed in, given what was asked for: half precision becomes single."""
+    """The type that losses are computed in: half precision becomes single."""
     name = str(keras.dtype_policies.get(dtype or keras.config.floatx()).compute_dtype)
     return "float32" if name in ("float16", "bfloat16") else name
 
@@ -412,7 +412,7 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
 if TYPE_CHECKING:
 
     class _Callback:
-        """What Keras calls at the end of every epoch; type checkers do not see through its decorator."""
+        """The callback at the end of every epoch; type checkers do not see through Keras's decorator."""
 
         model: Any
 

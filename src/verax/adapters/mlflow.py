@@ -207,7 +207,7 @@ def _active_run() -> str:
 
 
 def _name(text: str) -> str:
-    """A text with what MLflow refuses in names replaced."""
+    """A text with characters replaced that MLflow refuses in names."""
     return _REFUSED.sub("_", text).rstrip("_") if _REFUSED.search(text) else text
 
 

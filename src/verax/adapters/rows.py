@@ -39,7 +39,7 @@ class NumpyCalls:
         return log_softmax(z, self)
 
     def positions(self, n: int, _: Array) -> Array:
-        """The numbers 0..n-1, where some array is."""
+        """The numbers 0..n-1, on the device of an array."""
         return np.arange(n)
 
     def add_up(self, n: int, places: Array, values: Array) -> Array:
@@ -141,7 +141,7 @@ class TrainingRows:
         return self.statistics(rule.needs).loss(rule)
 
     def without(self, kept: Array) -> TrainingRows:
-        """The same with fewer rows that count; shapes stay, so no device has to wait."""
+        """The rows with fewer that count; shapes stay, so no device has to wait."""
         xp = self.xp
         ones = xp.ones_like(self.rows[:, 0]) if self.weights is None else self.weights
         blank = 0.0 if self.logits else 1 / self.n_classes
@@ -157,7 +157,7 @@ class TrainingRows:
         )
 
     def smoothed(self, smoothing: float) -> TrainingRows:
-        """The same with targets that are distributions, mixed with equal shares of all classes."""
+        """The rows with targets that are distributions, mixed with equal shares of all classes."""
         shares = self.target
         if not self.shared:
             columns = self.xp.positions(self.n_classes, self.rows)
@@ -192,7 +192,7 @@ class TrainingRows:
         return weights if self.weights is None else weights * self.weights
 
     def weighted_by(self, class_weights: Array) -> TrainingRows:
-        """The same with rows that weigh as much as their targets; the classes of a distribution each."""
+        """The rows weighted by their targets; the classes of a distribution each have their weight."""
         of_targets, target = self._of_classes(class_weights), self.target
         if self.shared:
             shares = target * class_weights[None, :] / self.xp.where(of_targets > 0, of_targets, 1.0)[:, None]
@@ -237,7 +237,7 @@ class TrainingRows:
 
 
 class ArgumentNames(NamedTuple):
-    """What a framework calls things: predictions, targets, weights, and the option that ignores a target."""
+    """A framework's names of its arguments: predictions, targets, weights, and the ignored target."""
 
     preds: str
     target: str
@@ -309,7 +309,7 @@ def _bad_forecast(batch: TrainingRows, row: int, names: ArgumentNames) -> InputE
 
 @dataclass(frozen=True)
 class BatchSums:
-    """What metrics add up.
+    """The sums of a metric.
 
     Attributes
     ----------
@@ -364,7 +364,7 @@ def _moments(xp: Any, w: Array, loss: Array) -> list[Array]:
 
 
 def _counts(batch: TrainingRows, impossible: Array, w: Array) -> Array:
-    """How many rows there are of each kind."""
+    """The number of rows of each kind."""
     xp, values = batch.xp, batch.bad_values
     none = values ^ values
     kinds = [

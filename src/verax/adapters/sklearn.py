@@ -139,7 +139,7 @@ def scores(rules: Sequence[Rule | str], *, classes: Sequence[Hashable] | None = 
 
 
 class _Scorer:
-    """What scorers of one rule and of several share."""
+    """A base of the scorers of one rule and of several."""
 
     def __init__(self, rules: Sequence[Rule], classes: Sequence[Hashable] | None = None) -> None:
         self.rules: tuple[Rule, ...] = tuple(rules)
@@ -178,7 +178,7 @@ class _Scorer:
 
     @property
     def _ordinal(self) -> str | None:
-        """The name of what needs an order of the classes, if anything does."""
+        """The name of a rule or metric that needs an order of the classes, if there is one."""
         return next((name_of(rule) for rule in self.rules if rule.ordinal), None)
 
     def _all_classes(self, trained: list[Any], outcomes: np.ndarray[Any, Any]) -> tuple[Any, ...]:
@@ -435,7 +435,7 @@ def _forecasts(estimator: Any, X: Any) -> tuple[np.ndarray[Any, Any], list[Any]]
 
 
 def _response_of(estimator: Any, method: str | Sequence[str]) -> str:
-    """The method of an estimator that is recalibrated: `predict_proba` where it has one."""
+    """The method of an estimator that is recalibrated: `predict_proba` if it has one."""
     for name in ("predict_proba", "decision_function"):
         if hasattr(estimator, name):
             break
@@ -598,7 +598,7 @@ class Recalibrated(_Classifier):
         return self
 
     def _order(self) -> np.ndarray[Any, Any]:
-        """The positions of the sorted classes in the order asked for."""
+        """The positions of the sorted classes in the requested order."""
         if self.classes is None:
             if self.ordered and self.classes_.dtype.kind not in "biuf":
                 raise InputError(
@@ -642,7 +642,7 @@ class Recalibrated(_Classifier):
         return better
 
     def _probabilities(self, values: Any, response: str) -> np.ndarray[Any, Any]:
-        """What the estimator predicts, as probabilities in the order of `classes_`."""
+        """The estimator's predictions, as probabilities in the order of `classes_`."""
         p, k = np.asarray(values, float), len(self.classes_)
         if response == "predict_proba":
             return p

@@ -1,1 +1,1 @@
-"""What knows nothing of forecasts: checks of options, lazy names, cached values, paths."""
+"""Helpers that know nothing of forecasts: checks of options, lazy names, cached values, paths."""

@@ -20,7 +20,7 @@ MOST_SETS = 2**10_000
 
 
 def as_float(n_classes: int) -> float:
-    """A number of classes as a float; a stand-in that is as good in sums where it is too large for one."""
+    """A number of classes as a float, or a stand-in that is as good in sums if it is too large."""
     return float(min(n_classes, MOST_CLASSES))
 
 
@@ -51,7 +51,7 @@ def check_choice(
     also: str = "",
     elsewhere: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse what is none of the allowed values, and name the nearest.
+    """Refuse a value that is not allowed, and name the nearest.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def is_whole(value: object) -> TypeGuard[int | np.integer[Any]]:
 
 
 def check_count(argument: str, value: object, *, least: int = 1) -> None:
-    """Refuse what is no whole number of at least `least`."""
+    """Refuse anything but a whole number of at least `least`."""
     if not is_whole(value) or value < least:
         raise InputError(
             f"must be a whole number of at least {least}, not {show(value)}",

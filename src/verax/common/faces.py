@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Mark(Enum):
-    """What the type of a field does not say."""
+    """Annotations of a field that its type does not express."""
 
     HIDDEN = "JSON does not have it"
     MAYBE = "JSON has it where it is not None"
@@ -28,7 +28,7 @@ class Mark(Enum):
 
 
 class Key(NamedTuple):
-    """The key of a field in JSON, where it is not the name."""
+    """The key of a field in JSON, if it differs from the name."""
 
     name: str
 
@@ -42,7 +42,7 @@ Worded = Annotated[T, Mark.TEXT]
 
 
 class Fact(NamedTuple):
-    """Something that JSON says of a result: where it comes from, its type, and what is special about it."""
+    """A key of a result's JSON: the field it comes from, its type, and its annotations."""
 
     name: str
     hint: Any
@@ -60,19 +60,19 @@ class Fact(NamedTuple):
 
 
 class Record:
-    """A base of what results consist of: its JSON follows from its fields."""
+    """A base class of parts of results, whose JSON follows from their fields."""
 
     # What JSON has beside the fields.
     _facts: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON says of it, as plain Python values."""
+        """Return the record as plain Python values, for JSON."""
         return face_of(self)
 
 
 @cache
 def facts_of(cls: Any) -> dict[str, Fact]:
-    """What JSON says of a dataclass, by its key."""
+    """The facts of a dataclass, by their keys in JSON."""
     names = [field.name for field in fields(cls)] if is_dataclass(cls) else []
     for base in reversed(cls.__mro__):
         names += vars(base).get("_facts", ())
@@ -106,12 +106,12 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def marks_of(hint: Any) -> tuple[Any, ...]:
-    """What a type is annotated with."""
+    """The annotations of a type."""
     return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
 
 
 def face_of(value: Any) -> dict[str, Any]:
-    """What JSON says of a dataclass, as Python values."""
+    """The JSON of a dataclass, as Python values."""
     face: dict[str, Any] = {}
     for key, fact in facts_of(value.__class__).items():
         part = fact.of(value)
@@ -123,7 +123,7 @@ def face_of(value: Any) -> dict[str, Any]:
 
 
 def as_facts(value: Any, *, ends: bool = False) -> Any:
-    """A value with what JSON says of the records inside it; with `ends` of intervals these alone."""
+    """A value with the JSON of the records inside it; with `ends`, of intervals only these."""
     if hasattr(value, "_as_dict"):
         return value._as_dict()
     if hasattr(value, "to_dict"):

@@ -1,4 +1,4 @@
-"""Whether values are what the annotations of a class say, for values that come from outside."""
+"""Checks that values from outside fit the annotations of a class."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def check_fields(cls: type, values: Mapping[str, Any]) -> None:
 
 @cache
 def hints_of(cls: type) -> dict[str, Any]:
-    """The types of what a class is made of: its fields, or what its `__init__` takes."""
+    """The types of a class's fields, or of the parameters of its `__init__`."""
     hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)  # type: ignore[misc]
     hints.pop("return", None)
     return hints
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what an annotation says.
+    """Whether a value fits an annotation.
 
     >>> fits((1, 2.5), tuple[int, float]), fits({"a": [1]}, dict[str, list[str]]), fits(None, int | None)
     (True, False, True)
@@ -55,7 +55,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def _fits_inside(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:
-    """Whether what a container holds is what its annotation says."""
+    """Whether the members of a container fit its annotation."""
     if origin is tuple and inner[-1:] != (...,):
         return len(value) == len(inner) and all(map(fits, value, inner))
     if issubclass(origin, Mapping):

@@ -41,7 +41,7 @@ def mixed(x: Any) -> Any:
 
 
 def text_hashes(values: Any) -> Any:
-    """64 bits of each value as text, such as an id.
+    """A 64-bit hash of the text of each value, such as an id.
 
     >>> bool((text_hashes([1, 22]) == text_hashes(["1", "22"])).all())
     True

@@ -1,4 +1,4 @@
-"""What may be stored inside a result follows from the types of its fields: reading makes nothing else.
+"""The classes that a stored result may hold, which follow from the types of its fields.
 
 Records are stored as their fields, under the name of their class. A class that had another name in the first
 files keeps that as `_stored_as`.
@@ -17,7 +17,7 @@ from verax.common.fitting import hints_of
 
 
 class Special(NamedTuple):
-    """What is not stored as its fields: its class, how it is written and how it is read.
+    """A class that is not stored as its fields, with functions that write and read it.
 
     Each is a module and a name.
     """
@@ -106,6 +106,6 @@ def stored_name(cls: type) -> str:
 
 
 def named(place: str) -> Any:
-    """What is called `module:name`."""
+    """The object called `module:name`."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))

@@ -42,7 +42,7 @@ _RAW = re.compile(r"[<|](b1|[iu][1248]|f[248]|c8|c16|S\d{1,9}|[mM]8(\[\d{0,9}[a-
 
 
 def dump(kind: str, values: Mapping[str, Any], *, version: int = 1) -> bytes:
-    """Values as bytes; `kind` says what they describe, `version` how.
+    """Write values as bytes; `kind` names their subject, `version` their layout.
 
     >>> stored = dump("example", {"labels": np.array(["a", "b"]), "n": 2, "pairs": [(1, 0.5)]})
     >>> load(stored, "example")
@@ -74,14 +74,14 @@ def load(data: bytes, kind: str, *, version: int = 1) -> dict[str, Any]:
 
 
 def kind_in(data: bytes) -> str:
-    """The kind of what `dump` wrote."""
+    """The kind of bytes that `dump` wrote."""
     header, _ = _parts(data)
     with refusing("is damaged"):
         return str(json.loads(header, parse_constant=_refuse)["kind"])
 
 
 class UnreadableError(Exception):
-    """A stored part is not what it should be: where it is, and what is wrong with it."""
+    """A stored part is damaged: its path, and the fault."""
 
     def __init__(self, what: str, *path: str) -> None:
         super().__init__(what)
@@ -89,7 +89,7 @@ class UnreadableError(Exception):
         self.path: tuple[str, ...] = path
 
     def inside(self, name: object) -> UnreadableError:
-        """The same about a part of the part of this name."""
+        """The error about a part inside the part of this name."""
         return UnreadableError(self.what, str(name), *self.path)
 
     def error(self) -> InputError:
@@ -222,7 +222,7 @@ class Writer:
         }
 
     def _filled(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-        """The places of the elements that are not zero bytes, where it is shorter to store those only."""
+        """The places of the elements that are not zero bytes, if it is shorter to store only those."""
         size = array.itemsize
         if size not in (1, 2, 4, 8) or not 16 <= array.size < 2**32:
             return None
@@ -257,7 +257,7 @@ class Writer:
         return True
 
     def _push(self, piece: bytes) -> Any:
-        """Put bytes aside; what is returned stands for them in the header."""
+        """Put bytes aside; return their stand-in for the header."""
         self.pieces.append(piece)
         return len(piece)
 

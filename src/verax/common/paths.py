@@ -58,7 +58,7 @@ def _wrong_name(path: str | Path, argument: str, reason: str) -> InputError:
 
 
 def check_exists(path: Path) -> os.stat_result:
-    """What the system knows of a file or folder; refuse one that is not there, naming one that is."""
+    """The status of a file or folder; refuse a missing one, naming a similar one."""
     with refusing_wrong_names(path):
         try:
             return path.stat()
@@ -88,7 +88,7 @@ def _alike(path: Path) -> list[str]:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse what is not a regular file with something in it."""
+    """Refuse anything but a regular file with content."""
     status = refuse_special(path)
     if stat.S_ISDIR(status.st_mode):
         reason = "is a folder; a file is needed"
@@ -114,7 +114,7 @@ def refuse_special(path: Path, remedy: str = "Write what it gives to a file.") -
 
 
 def as_path(path: object, argument: str = "path") -> Path:
-    """The name or URL of a file as a path; what is none is refused."""
+    """The name or URL of a file as a path; others are refused."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError("must be the name of a file", argument=argument, kind="type", found=show(path))
     return path_of(path)
@@ -149,7 +149,7 @@ def arrow_file(path: Path) -> Any:
 
 
 def called(paths: Files) -> str:
-    """What the files of a model are called together.
+    """The common name of the files of a model.
 
     >>> called(Path("a.csv")), called((Path("1.csv"), Path("2.csv")))
     ('a.csv', '1.csv and 1 more')
@@ -160,7 +160,7 @@ def called(paths: Files) -> str:
 
 
 def files_named(source: object) -> tuple[list[Path], str] | None:
-    """The files that a path, a pattern or a list of them names, and what they are called together.
+    """The files that a path, a pattern or a list of them names, and their common name.
 
     None where it names no files.
     """
@@ -193,11 +193,11 @@ class UnchangedFiles:
 
     @property
     def n_bytes(self) -> int:
-        """What they take on disk."""
+        """The number of bytes on disk."""
         return sum(state[_SIZE] for state in self._seen.values() if state is not None)
 
     def check(self) -> None:
-        """Refuse files that are not what they were."""
+        """Refuse files that have changed."""
         now = _states(list(self._seen))
         for path, before in self._seen.items():
             if now[path] != before:

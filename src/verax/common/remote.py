@@ -30,7 +30,7 @@ class RemotePath(_LocalPath):
 
     @property
     def address(self) -> Address:
-        """Where it is."""
+        """The address of the place."""
         return Address(self.parts[0][:-1], self.parts[1], self.parts[2:])
 
     @property
@@ -39,7 +39,7 @@ class RemotePath(_LocalPath):
         return type(self)(*self.parts[:2])
 
     def info(self) -> Any:
-        """What its store says of it."""
+        """The state of the place, from its store."""
         from verax.common import stores
 
         return stores.seen(self.address)
@@ -110,7 +110,7 @@ class RemotePath(_LocalPath):
             waiting += [f"{name}/{folder}".lstrip("/") for folder in reversed(folders)]
 
     def glob(self, pattern: str, **_: Any) -> Iterator[Self]:  # type: ignore[override]
-        """What fits a pattern below this place."""
+        """Places below this one that match a pattern."""
         places: list[Self] = [self]
         parts = pattern.split("/")
         for part in parts:
@@ -124,7 +124,7 @@ class RemotePath(_LocalPath):
         yield from (place for place in dict.fromkeys(places) if listed or place.exists())
 
     def rglob(self, pattern: str, **_: Any) -> Iterator[Self]:  # type: ignore[override]
-        """What fits a pattern anywhere below this place."""
+        """Places at any depth below this one that match a pattern."""
         return self.glob(f"**/{pattern}")
 
     def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Results as JSON: what they say, and what it takes to make them again.
+"""Results as JSON: their content, and the values needed to rebuild them.
 
 `to_dict` gives strict JSON. What a reader wants to know has plain names; infinities are the texts
 "inf" and "-inf", NaN is null. Under "stored" stand the fields of the result itself, arrays as base64 of
@@ -111,7 +111,7 @@ class Result:
         return restored
 
     def _as_dict(self) -> dict[str, Any]:
-        """What a reader wants to know: the verdict, its fields and facts, rows left out."""
+        """The JSON for readers: the verdict, fields and facts, rows left out."""
         return {**self._concluded(), **face_of(self), **self._noted()}
 
     @property
@@ -120,15 +120,15 @@ class Result:
         return __version__
 
     def _concluded(self) -> dict[str, Any]:
-        """What JSON says of the verdict; nothing where there is none."""
+        """The verdict in JSON; empty without one."""
         return {}
 
     def _noted(self) -> dict[str, Any]:
-        """What JSON says of rows left out."""
+        """The rows left out, in JSON."""
         return {}
 
     def _kept_beside(self) -> dict[str, Any]:
-        """What is stored beside the fields, and plays no part in whether results are equal."""
+        """Values stored beside the fields, which equality ignores."""
         return {}
 
     def __eq__(self, other: object) -> bool:
@@ -141,7 +141,7 @@ class Result:
 
 
 def given_to(value: Any) -> dict[str, Any]:
-    """What the class of a value needs to rebuild it, and what is kept besides its fields."""
+    """The values needed to rebuild an object, and those kept besides its fields."""
     given = (
         value._given()
         if hasattr(value, "_given")
@@ -152,7 +152,7 @@ def given_to(value: Any) -> dict[str, Any]:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal, whatever they hold; NaN equals NaN.
+    """Whether two values of any kind are equal; NaN equals NaN.
 
     >>> same({"a": [np.array([1.0, np.nan])]}, {"a": [np.array([1.0, np.nan])]}), same((0.5, 1), (0.5, 2))
     (True, False)
@@ -199,7 +199,7 @@ def _unfit(requirement: str, found: str) -> InputError:
 
 
 class _Fields(Writer):
-    """Writes results of a class; arrays stand where they belong, as base64."""
+    """Writes results of a class; arrays are in place, as base64."""
 
     def __init__(self, cls: type[Result]) -> None:
         super().__init__()
@@ -228,7 +228,7 @@ class _Fields(Writer):
 
 
 class _Restored(Reader):
-    """Reads what `_Fields` wrote."""
+    """Reads values that `_Fields` wrote."""
 
     marks = Reader.marks | {_RECORD, _SET}
 

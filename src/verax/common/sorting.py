@@ -47,7 +47,7 @@ def distinct_values(values: Any) -> tuple[Any, Any]:
 
 
 def _marked(values: Any) -> tuple[Any, Any] | None:
-    """The different integers and their places, by a table; None where they are far apart."""
+    """The different integers and their places, by a table; None if they are far apart."""
     table = _marked_from_zero(values) if compiles(len(values), ("labels", values.dtype)) else None
     if table is None:
         least, greatest = int(values.min()), int(values.max())

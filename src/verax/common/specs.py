@@ -1,4 +1,4 @@
-"""The fields of summaries: what each holds, how it merges, and how it is stored and read."""
+"""Specifications of summary fields: content, merging, storage."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ARRAYS = {
 
 
 class Spec(ABC):
-    """What a field holds, and how it merges and is stored."""
+    """The content of a field, how it merges, and how it is stored."""
 
     # What the code of `before` and `merged` calls.
     names: Mapping[str, Any] = MappingProxyType({})
@@ -75,12 +75,12 @@ class Spec(ABC):
         return value
 
     def unpack(self, stored: Any, sizes: Sizes) -> Any:
-        """The value from what was stored."""
+        """The value of a stored field."""
         return None if stored is None and self.optional else self.read(stored, sizes)
 
     @abstractmethod
     def read(self, stored: Any, sizes: Sizes) -> Any:
-        """The value from what was stored, which is there."""
+        """The value of a stored field that is not None."""
 
     def _code(self, templates: Mapping[str, str], name: str) -> str:
         a, b = f"self.{name}", f"other.{name}"
@@ -239,7 +239,7 @@ class RowNumbers(Spec):
 
 
 class Valued(Spec):
-    """What has `merge` or a sum, `to_values` and `from_values`, such as the bins of a histogram.
+    """A value with `merge` or a sum, `to_values` and `from_values`, such as the bins of a histogram.
 
     `packed` are summaries as bytes of their own. What is `flat` has its values among those of the whole.
     """

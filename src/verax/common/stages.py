@@ -14,7 +14,7 @@ class Stages:
 
 
 def stage(what: str, done: int = 0, of: int = 0) -> None:
-    """Report the work that runs, and how many of its steps are done.
+    """Report the current work and the number of its steps that are done.
 
     Parameters
     ----------

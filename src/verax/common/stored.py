@@ -123,7 +123,7 @@ def fit(sizes_stored: Sequence[int], shape: Sequence[Size], sizes: Sizes) -> Non
 
 
 def sized(size: Size, sizes: Sizes) -> int:
-    """What a size comes to."""
+    """The value of a size."""
     return size if isinstance(size, int) else int(eval(_formula(size), {"__builtins__": {}}, sizes))
 
 

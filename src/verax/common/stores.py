@@ -1,4 +1,4 @@
-"""What is at a place: stores by pyarrow's file systems, other URLs by fsspec, web servers by HTTP."""
+"""Files and folders at URLs: stores by pyarrow's file systems, others by fsspec, web servers by HTTP."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CREDENTIALS = {
 
 
 class Info(NamedTuple):
-    """What a store says of a place: 0, S_IFREG or S_IFDIR; its bytes; when it was written."""
+    """The state of a place: 0, S_IFREG or S_IFDIR; its number of bytes; when it was written."""
 
     kind: int
     size: int
@@ -102,7 +102,7 @@ def _at(place: Address) -> tuple[Any, str]:
 
 @contextmanager
 def _explained(place: Address) -> Iterator[None]:
-    """What a library complains about, in one line that names the place and the remedy."""
+    """Turn a library's error into one line that names the place and the remedy."""
     try:
         yield
     except Exception as error:
@@ -143,7 +143,7 @@ def _explain(place: Address, error: Exception) -> NoReturn:
 
 
 def _scrubbed(text: str, place: Address) -> str:
-    """A text of a library without what the URL said beside its place."""
+    """A library's text without the credentials in the URL."""
     user, query = place.access
     secrets = [user, *user.split(":"), query, *(part.partition("=")[2] for part in query.split("&"))]
     for secret in sorted({s for part in secrets for s in (part, unquote(part))}, key=len, reverse=True):
@@ -157,7 +157,7 @@ _LATELY = 30.0
 
 
 def seen(place: Address) -> Info:
-    """What its store says of a place, or lately said if it was there."""
+    """The state of a place from its store, or a recent one if the place existed."""
     when, info = _SEEN.get(place, (0.0, None))
     return info if info is not None and time.monotonic() - when < _LATELY else infos([place])[0]
 
@@ -170,7 +170,7 @@ def _note(place: Address, info: Info) -> None:
 
 
 def infos(places: Sequence[Address]) -> list[Info]:
-    """What their stores say of places now; one request for many where the store answers such."""
+    """The current states of places, by one request for many where the store supports that."""
     known: dict[Address, Info] = {}
     by_root: dict[tuple[Address, Access], list[Address]] = {}
     for place in places:
@@ -194,7 +194,7 @@ def _info(answer: Any) -> Info:
 
 
 def opened(place: Address) -> Any:
-    """The content of a place as a file of Arrow, which is read where it is."""
+    """The content of a place as an Arrow file, which is read in place."""
     import pyarrow as pa
 
     if place.scheme in WEB:
@@ -205,7 +205,7 @@ def opened(place: Address) -> Any:
 
 
 def listed(place: Address, *, recursive: bool) -> Iterator[tuple[str, bool]]:
-    """The names of what is in a place, or of all that is below it, and whether they are folders."""
+    """The names of the entries of a place, or of all below it, and whether they are folders."""
     import pyarrow.fs as pafs
 
     if place.scheme in WEB:
@@ -227,7 +227,7 @@ def listed(place: Address, *, recursive: bool) -> Iterator[tuple[str, bool]]:
 
 
 def make_folder(place: Address) -> None:
-    """Make a folder where a store has such."""
+    """Make a folder, if the store has folders."""
     if place.scheme not in (*_OBJECTS, *WEB):
         system, name = _at(place)
         with _explained(place):

@@ -1,4 +1,4 @@
-"""JSON without doubt: what is written every reader accepts, and what is read means one thing.
+"""Strict JSON: every reader accepts the output, and ambiguous input is refused.
 
 Results have no NaN, no Infinity and no types that JSON does not have. Texts that are read have every key once
 and are not nested too deeply.
@@ -59,7 +59,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def levels(text: bytes) -> int:
-    """How deeply the values of a JSON text are nested; 0 where it has too few brackets to be too deep.
+    """The nesting depth of a JSON text; 0 if it has too few brackets to be too deep.
 
     >>> levels(b"[" * 300 + b"]" * 300), levels(b'{"a": [1]}')
     (300, 0)

@@ -1,4 +1,4 @@
-"""Summaries that merge: dataclasses whose fields say how they merge and what they may hold.
+"""Summaries that merge: dataclasses whose fields declare how they merge and what they may hold.
 
     class Longest(Summary, kind="longest list"):
         length: int = merges(Whole("most"))
@@ -42,7 +42,7 @@ def merges(spec: Spec, *, default: Any = dataclasses.MISSING, factory: Any = dat
 
 @dataclass_transform(frozen_default=True, field_specifiers=(merges, dataclasses.field))
 class Summary:
-    """What is kept of rows: a frozen dataclass that merges and is stored as its fields say.
+    """A summary of rows: a frozen dataclass that merges and is stored as its fields declare.
 
     Merging is commutative and associative. Bytes say what kind they are. Without a kind, a summary is stored
     inside others only.
@@ -80,7 +80,7 @@ class Summary:
         return self, other
 
     def _merged(self) -> Self:
-        """What merging has made, trimmed."""
+        """The result of merging, trimmed."""
         return self
 
     def _check(self) -> None:
@@ -120,7 +120,7 @@ class Summary:
 
     @classmethod
     def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What was stored by the names of the fields, where an older version stored it otherwise."""
+        """Stored values by the names of today's fields, if an older version used others."""
         return values
 
     def to_bytes(self) -> bytes:
@@ -163,7 +163,7 @@ def register(kind: str) -> Callable[[type[T]], type[T]]:
 
 
 def from_bytes(data: bytes, sizes: Mapping[str, int] | None = None) -> Any:
-    """The summary in some bytes, whichever it is; None where nothing is known of its kind."""
+    """The summary in some bytes, of any kind; None if its kind is not known."""
     cls = KINDS.get(kind_in(data))
     return None if cls is None else cls.from_bytes(data, sizes)
 
@@ -213,7 +213,7 @@ def fields_of(specs: Mapping[str, Spec], values: Mapping[str, Any], sizes: Sizes
 
 
 def specs_of(cls: Any) -> dict[str, Spec]:
-    """What the fields of a class hold."""
+    """The specifications of the fields of a class."""
     if cls not in _SPECS:
         specs = {f.name: f.metadata["spec"] for f in dataclasses.fields(cls) if "spec" in f.metadata}
         _SPECS[cls] = specs
@@ -247,7 +247,7 @@ _SETTINGS = "Summaries made with different settings cannot be merged"
 
 
 def differ(summary: Any, name: str = "") -> None:
-    """Refuse to merge what does not go together."""
+    """Refuse to merge summaries that do not fit."""
     what = summary.kind or type(summary).__name__
     raise VeraxError(f"{_SETTINGS}: their {what} differ" + (f" in {name}." if name else "."))
 
@@ -279,7 +279,7 @@ def _order(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> dict[str, A
 
 
 def joined_names(a: Any, b: Any) -> Any:
-    """The names of both; None where one side has none."""
+    """The names of both; None if one side has none."""
     if a is None or b is None:
         return None
     try:

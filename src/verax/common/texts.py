@@ -14,7 +14,7 @@ UNPRINTABLE = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Text for a terminal: what would control it or hide there is shown as an escape.
+    r"""Text for a terminal, with control and invisible characters as escapes.
 
     >>> print(visible("red\x1b[31m, line\nnext"))
     red\x1b[31m, line
@@ -24,7 +24,7 @@ def visible(text: str) -> str:
 
 
 def on_a_line(text: str) -> str:
-    r"""The same, with line breaks and tabs also as escapes.
+    r"""Visible text on one line: line breaks and tabs are escapes as well.
 
     >>> on_a_line("two\nlines")
     'two\\nlines'
@@ -33,7 +33,7 @@ def on_a_line(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most `most` characters; what is cut off is counted.
+    """A text cut to `most` characters, with the number of those left out.
 
     >>> shortened("x" * 30, 20)
     'xxxx... (30 in all)'

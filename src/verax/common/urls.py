@@ -21,7 +21,7 @@ _CONTAINERS = ("abfs", "abfss")
 
 
 class Access(NamedTuple):
-    """What a URL says beside its place."""
+    """The user and the query of a URL."""
 
     user: str = ""
     query: str = ""
@@ -32,7 +32,7 @@ _ACCESS: dict[tuple[str, ...], list[Access]] = {}
 
 
 class Address(NamedTuple):
-    """Where a place is: its scheme, its host or bucket, and the names below."""
+    """The scheme of a place, its host or bucket, and the names below."""
 
     scheme: str
     host: str
@@ -53,7 +53,7 @@ class Address(NamedTuple):
 
     @property
     def access(self) -> Access:
-        """What its URL said beside it."""
+        """The user and the query of its URL."""
         host, number = _unnumbered(self.host)
         known = _ACCESS.get(_key(self._replace(host=host)), [])
         return known[number - 1] if number <= len(known) else Access()
@@ -69,13 +69,13 @@ def _key(address: Address) -> tuple[str, ...]:
 
 
 def scheme_of(text: str) -> str:
-    """What comes before `://` in a URL; nothing for other texts."""
+    """The scheme of a URL; empty for other texts."""
     match = _URL.fullmatch(text)
     return match.group(1).lower() if match else ""
 
 
 def address_of(url: str) -> Address:
-    """The address of a URL; what else it says is kept for its use.
+    """The address of a URL; its user and query are remembered.
 
     >>> str(address_of("s3://key:secret@scores/preds.csv?region=eu-west-1"))
     's3://scores/preds.csv'

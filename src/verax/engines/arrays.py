@@ -22,7 +22,7 @@ _FEW = 64
 
 @singledispatch
 def validate(batch: Any) -> tuple[bool, bool]:
-    """Whether all rows of a batch are valid, and whether any has weight: one look at the device."""
+    """Check a batch in one transfer: whether all rows are valid, and whether any has weight."""
     return _validate(batch, (batch.y < 0) | (batch.y >= batch.n_classes))
 
 
@@ -34,7 +34,7 @@ def _validate_shares(batch: ShareBatch) -> tuple[bool, bool]:
 
 
 def _validate(batch: Any, bad: Array) -> tuple[bool, bool]:
-    """The same, where it is known which outcomes are bad."""
+    """Check a batch whose invalid outcomes are already marked."""
     xp, p = batch.xp, _by_column(batch.p)
     clear = batch.unity.clear(batch.n_classes, float(xp.finfo(p.dtype).eps))
     unclear = ~((xp.min(p, axis=1) >= 0) & (xp.abs(xp.sum(p, axis=1) - 1) <= clear))
@@ -89,7 +89,7 @@ def _by_column(p: Array) -> Array:
 
 @singledispatch
 def formula_for(_rows: Any, rule: Formula) -> Formula:
-    """What a rule means for rows of this kind: its own formula, but for top lists, where some are fined."""
+    """The formula of a rule for rows of this kind: top lists add a fine to some."""
     return rule
 
 
@@ -124,7 +124,7 @@ def reduce_rows(
             stats.add(cdf_l2=xp.sum(error * error, axis=1))
     if "cdf_log" in needs:
         at_or_above = columns[:, :-1] >= outcome
-        # Of the probabilities only the side that counts: the other's logarithm may have no derivative.
+        # Take the side that counts only: the other's logarithm may have no derivative.
         if log_p is None:
             below, above = _tails(xp, p)
             logs = xp.log(xp.where(at_or_above, below, above))
@@ -168,7 +168,7 @@ def reduce_outcomes(
 
 
 def _modes(xp: Namespace, p: Array, columns: Array) -> tuple[Array, Array, Array]:
-    """The largest probability of each row, one over how many classes have it, and the first of these."""
+    """The largest probability of each row, one over the number of its modes, and the first mode."""
     top = xp.max(p, axis=1)
     ties = p == top[:, None]
     share = 1 / xp.sum(xp.astype(ties, p.dtype), axis=1)
@@ -219,7 +219,7 @@ class Reduction(ABC):
 
     @abstractmethod
     def __call__(self, batch: Any) -> tuple[RowStats, int]:
-        """The statistics of a block, and how many of its rows are invalid."""
+        """The statistics of a block, and the number of its invalid rows."""
 
     def _views(self, n: int) -> RowStats:
         if self._stats is None or len(self._stats.decision) != n:

@@ -1,6 +1,6 @@
-"""Rows that belong together: the group of every row, and what each group adds up to.
+"""Sums of each group of rows, which merge.
 
-The sums merge like any tally, and whole groups can be resampled from them without the rows.
+Whole groups can be resampled from them without the rows.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import BOTH, GroupCount, by_kind, count_groups, distinct
 
-# How many numbers a bootstrap holds at a time.
+# Numbers that a bootstrap holds at a time.
 _NUMBERS_AT_ONCE = 2**22
-# Up to how many cells of all groups are kept as a table; else, how many are kept before they are merged.
+# Largest table of the cells of all groups; beyond it, the number of cells kept before they are merged.
 _TABLE, _PENDING = 2**15, 2**20
 # Compiled loops add rows to a table without looking at all of it, so it may be larger.
 _COMPILED_TABLE = 2**22
@@ -35,7 +35,7 @@ _COMPILED_TABLE = 2**22
 
 @dataclass(frozen=True)
 class Cells:
-    """Weights of cells by group, of those that occur only.
+    """Weights of the cells that occur in each group.
 
     Attributes
     ----------
@@ -97,14 +97,14 @@ class Cells:
 
 
 class _LateCells(Cells):
-    """Numbers of rows by group and cell, of which those that occur are found when they are looked at."""
+    """Numbers of rows by group and cell; the cells that occur are listed at the first use."""
 
     def __init__(self, noted: GroupCells) -> None:
         object.__setattr__(self, "_noted", noted)
         object.__setattr__(self, "n_cells", noted.n_cells)
 
     def __getattr__(self, name: str) -> Any:
-        # Called for what is not there yet.
+        # Called for attributes that are not set yet.
         noted = self.__dict__.get("_noted") if name in ("keys", "sums") else None
         if noted is None:
             raise AttributeError(name)
@@ -121,7 +121,7 @@ class _LateCells(Cells):
 
 @dataclass(frozen=True)
 class Clusters:
-    """What each of G groups of rows contributes.
+    """Sums of each of G groups of rows.
 
     Attributes
     ----------
@@ -150,14 +150,14 @@ class Clusters:
         return Clusters(a.labels, a.sums + b.sums, a.infinite | b.infinite, a.cells + b.cells)
 
     def _among(self, labels: np.ndarray[Any, Any], place: Ints) -> Clusters:
-        """The same among more groups, each at its place."""
+        """The sums among more groups, each at its place."""
         shape = (len(labels), self.sums.high.shape[1])
         sums, infinite = Sum.zeros(shape), np.zeros((len(labels), self.infinite.shape[1]), bool)
         sums.high[place], sums.low[place], infinite[place] = self.sums.high, self.sums.low, self.infinite
         return Clusters(labels, sums, infinite, self.cells.relabeled(place))
 
     def to_values(self) -> dict[str, Any]:
-        """What is to be stored."""
+        """The sums, to be stored."""
         return {
             "labels": self.labels,
             "sums": self.sums.to_values(),
@@ -183,11 +183,11 @@ class Clusters:
 
     @cached_property
     def kinds(self) -> list[Clusters]:
-        """Of two kinds of groups those of the first, of the second, and of the pairs; else these alone."""
+        """The sums by each of two kinds of groups, and by their pairs; with one kind, these alone."""
         return [*(self._joined(*kind) for kind in by_kind(self.labels)), self]
 
     def _joined(self, labels: np.ndarray[Any, Any], place: Ints) -> Clusters:
-        """Fewer groups, which several of these belong to."""
+        """The sums of fewer groups, each made of some of these."""
         sums = Sum.zeros((len(labels), self.sums.high.shape[1]))
         sums.add_at(place, list(self.sums.high.T))
         infinite = np.zeros((len(labels), self.infinite.shape[1]), bool)
@@ -206,7 +206,7 @@ class Clusters:
 
     @cached_property
     def effective(self) -> float:
-        """How many groups of equal weight tell as much."""
+        """The effective number of groups."""
         return effective_groups(self.weight)
 
     @property
@@ -286,7 +286,7 @@ def group_freedom(weight: Floats) -> float:
 
 
 def changes_without_each(weight: Floats, totals: Floats) -> Floats:
-    """(G, C) by how much weighted means exceed those without each group; all weights are positive.
+    """(G, C) changes of weighted means when each group is left out; all weights are positive.
 
     >>> changes_without_each(np.array([2.0, 2.0]), np.array([[2.0], [4.0]]))
     array([[-0.5],
@@ -341,7 +341,7 @@ def shapes_over(labels: np.ndarray[Any, Any], sums: Floats) -> tuple[Floats, Flo
 
 
 def both_ways(variances: Sequence[Floats], freedom: tuple[float, float]) -> tuple[Floats, Floats]:
-    """The variance where rows belong together in two ways, and its degrees of freedom.
+    """The variance under two-way clustering, and its degrees of freedom.
 
     From the variances over the groups of the first kind, of the second, and over their pairs: the sum of the
     first two less the third (Cameron, Gelbach and Miller 2011, doi:10.1198/jbes.2010.07136), but no less
@@ -358,14 +358,14 @@ def both_ways(variances: Sequence[Floats], freedom: tuple[float, float]) -> tupl
 
 
 def effective_groups(weight: Floats) -> float:
-    """How many groups of equal weight tell as much as groups of these weights."""
+    """The effective number of groups: the number of groups of equal weight that are as informative."""
     total = weight.sum()
     share = weight / total if total > 0 else weight
     return float(1 / (share @ share)) if total > 0 else 0.0
 
 
 def batches(n_replicates: int, width: int) -> Iterator[int]:
-    """How many replicates are made at a time, if each takes `width` numbers.
+    """Sizes of batches of replicates that take `width` numbers each.
 
     >>> list(batches(5, 2**21))
     [2, 2, 1]
@@ -407,7 +407,7 @@ class ClusterSums:
         self._runs: list[Cells] = []
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
-        """Those of other rows of the same groups as well; changes these."""
+        """Add the sums of other rows of the same groups, in place."""
         if other._sums is not None:
             self._sums = other._sums if self._sums is None else self._sums + other._sums
             self._infinite |= other._infinite
@@ -445,7 +445,7 @@ class ClusterSums:
                 self._push(Cells.of(keys, shares, self._n_cells))
 
     def _zeros(self) -> Sum:
-        """Sums that nothing is added to yet."""
+        """Empty sums."""
         return Sum.zeros((len(self._labels), 2 + self._n_rules))
 
     def _push(self, run: Cells) -> None:

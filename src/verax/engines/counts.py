@@ -17,7 +17,7 @@ from verax.inputs.arrays import Floats
 
 # Beyond this many classes no table of K x K counts is kept: it would take too much memory.
 CONFUSION_UP_TO = 1024
-# How many of the rows whose outcome was given probability zero are remembered by number.
+# Number of impossible rows (their outcome had probability zero) that are kept by number.
 ROWS_KEPT = 100
 # Tables of more cells than this are made when they are looked at: a GPU brings its own.
 _LARGE = 2**12
@@ -53,7 +53,7 @@ class Counts:
 
     @classmethod
     def zeros(cls, n_classes: int, *, decisions: bool = True, weighted: bool = False) -> Counts:
-        """Nothing counted yet; without `decisions` only outcomes given probability zero will be."""
+        """Empty counts; without `decisions` only outcomes given probability zero are counted."""
         n = n_cells(n_classes) if decisions else 0
         return cls(n_classes, _zero_cells(n), squares=_zero_cells(n) if weighted else None)
 

@@ -1,4 +1,4 @@
-"""Losses of several models on the same rows: sums of each and of every difference, which merge.
+"""Sums of the losses of several models on the same rows, and of every difference, which merge.
 
 Two means do not tell how uncertain their difference is, so differences are summed row by row.
 """
@@ -63,7 +63,7 @@ def tallies_of_pieces(
 
 
 def _scaled(weights: Floats | None, n_rows: int) -> tuple[Floats | None, int, int]:
-    """Weights in units of a power of two, how many are positive, and that power."""
+    """Weights in units of a power of two, the number of positive ones, and that power."""
     if weights is None:
         return None, n_rows, 0
     with np.errstate(over="ignore"):
@@ -181,7 +181,7 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         return replace(self, labels=None, cluster_sums=None)
 
     def _without_pairs(self) -> PairedTally:
-        """The same without differences."""
+        """The tally without differences."""
         lines, sums = slice(0, 1 + self.n_models), self.cluster_sums
         moments, squares = self.moments.at(lines), self.squares.at(lines)
         model_sums = None if sums is None else sums[:, lines]

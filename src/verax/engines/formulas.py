@@ -1,4 +1,4 @@
-"""The losses of a row as lines of a kernel: the steps of a trace, for one outcome or for shares of all."""
+"""Lines of a kernel that compute the losses of a row, for one outcome or for shares of all classes."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ _FAR = 128.0
 # The shift may lie ten standard deviations from the mean, for the same reason: 0.99 = 1 - 1 / (1 + 10^2).
 # Where it lies closer than this share of the mean, the deviations are as exact as the losses are.
 _SPREAD, _CLOSE = 0.99, 1e-6
-# How many rows are held at a time where results of each row are written.
+# Rows at a time where results of each row are written.
 _WRITTEN = 64
-# How many rows ahead the sums of groups are asked for.
+# Distance in rows at which the sums of groups are prefetched.
 _AHEAD = 16
 # Rows are counted into this number of tables by turns, so that rows of one cell do not wait for each other.
 _TABLES = 4
@@ -90,7 +90,7 @@ def _buffer_loop(trace: Trace, weighted: bool) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """How rows lie in memory, and what is wanted of them: all that a kernel is printed for.
+    """The memory layout of rows and the required results: all that a kernel is printed for.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Layout:
 
     @property
     def n_given(self) -> int:
-        """How many numbers a row has."""
+        """The number of values in a row."""
         return 1 if self.binary else self.n_classes
 
 
@@ -224,7 +224,7 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
 
 
 def _many_loop(trace: Trace, layout: Layout) -> str:
-    """The same for any number of classes: statistics come from the loops of `kernels.dense`."""
+    """The loop for any number of classes, whose statistics come from `kernels.dense`."""
     n, size = len(trace.losses), STRIP
     head = Lines(4)
     _write_parameters(head, trace)

@@ -2,7 +2,7 @@
 
 Groups of rows are anywhere in a table that no cache holds, so time is spent waiting for memory. The sums of a
 group are as few as possible and begin where a line of the cache does. Confusion counts of groups would be a
-second such table, which few results need: rows note their cells, to be counted when somebody looks.
+second such table, which few results need: rows note their cells, to be counted at the first use.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Independent:
 
     @classmethod
     def of(cls, rules: Sequence[Formula], n_classes: int) -> Independent | None:
-        """Of some rules; None where a formula has no trace."""
+        """The independent losses of some rules; None where a formula has no trace."""
         trace = record(rules, n_classes)
         return None if trace is None else cls(trace, independent_of(trace))
 
@@ -120,7 +120,7 @@ class ByteCounts:
         self.arrays: tuple[Bytes, Ints] = np.zeros(size, np.uint8), np.zeros(1 + n_rows // FULL, np.int64)
 
     def merge(self, other: ByteCounts) -> None:
-        """Take in those of other rows; both have room for all rows."""
+        """Add the counts of other rows; both have room for all rows."""
         from verax.kernels.counting import merge_counts
 
         full = self.arrays[1]
@@ -137,7 +137,7 @@ class ByteCounts:
 
 
 class GroupCells:
-    """The number of rows in each cell of each group, counted when somebody looks.
+    """The number of rows in each cell of each group, counted at the first use.
 
     Up to 2^23 rows note their cells, four bytes each. Those of more rows are counted after every chunk.
     """
@@ -163,7 +163,7 @@ class GroupCells:
             count_keys(keys, *self._counts.arrays)
 
     def merge(self, other: GroupCells) -> None:
-        """Take in those of other rows; threads share what is noted."""
+        """Add the counts of other rows; threads share noted cells."""
         if self._counts is not None and other._counts is not None:
             self._counts.merge(other._counts)
 
@@ -196,11 +196,11 @@ class GatheredSums:
 
     @property
     def arrays(self) -> tuple[Floats, Bytes, Ints]:
-        """What a kernel adds rows to: sums, and numbers of rows."""
+        """The arrays that a kernel adds rows to: sums, and numbers of rows."""
         return self._totals, *self._counts.arrays
 
     def merge(self, other: GatheredSums) -> None:
-        """Take in those of other rows of the same groups."""
+        """Add the sums of other rows of the same groups."""
         from verax.kernels.counting import merge_groups
 
         merge_groups(self._totals, other._totals, self._n)
@@ -221,12 +221,12 @@ class GatheredSums:
 
 
 def row_of_group(n_losses: int) -> int:
-    """How many floats the sums of a group and their rounding errors take: whole lines of the cache."""
+    """Number of floats, in whole cache lines, for the sums of a group and their rounding errors."""
     return -(-2 * n_losses // LINE) * LINE
 
 
 def _aligned(shape: tuple[int, int]) -> Floats:
-    """Zeros that begin where a line of the cache does.
+    """Zeros aligned to a cache line.
 
     Large tables lie in large pages where the system has them: places anywhere in many small pages take longer
     to find.

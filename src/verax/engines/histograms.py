@@ -18,12 +18,12 @@ from verax.engines.keys import DECIMALS, bin_numbers, joined
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 
-# So many times may neighbouring bins be joined.
+# Neighbouring bins are joined at most this number of times.
 _LEVELS = 10
 
 
 class Histogram(Summary):
-    """What is known of rows by the bins of a value: of a loss, or of a doubt.
+    """Sums of rows by the bins of a value: of a loss, or of a doubt.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Histogram(Summary):
         cells: Ints | None = None,
         n_cells: int = 0,
     ) -> Histogram:
-        """Of rows, by the bins of what ranks them."""
+        """Sum rows by the bins of what ranks them."""
         w, whole = weights, True
         ranks = np.round(ranks, DECIMALS)
         if w is not None:
@@ -109,7 +109,7 @@ class Histogram(Summary):
     def joined_from(
         cls, n_values: int, n_cells: int, bins: Run, cells: Run, *, whole: bool = True
     ) -> Histogram:
-        """Of the sums of rows, with as few bins joined as fit into memory."""
+        """Make a histogram of sums, joining bins only until they fit into memory."""
         return cls(0, n_values, n_cells, whole, Keyed((bins,)), Keyed((cells,)))._fitting()
 
     @classmethod
@@ -124,7 +124,7 @@ class Histogram(Summary):
         *,
         whole: bool,
     ) -> Histogram:
-        """Of the weights and the sums of values by bin, and the keys and weights of cells: nothing else."""
+        """Make a histogram of weights and sums of values by bin, and weights of cells alone."""
         columns = np.zeros((len(keys), 3 + 5 * len(sums)))
         columns[:, 1] = weight
         for i, column in enumerate(sums):
@@ -136,7 +136,7 @@ class Histogram(Summary):
         return cls(level, len(sums), n_cells, whole, Keyed((runs[0],)), Keyed((runs[1],)))
 
     def means(self) -> Histogram:
-        """With nothing but weights and means: that is what replicates are for."""
+        """The histogram with weights and means alone, which is what replicates need."""
         bins, cells = self.bins.total, self.cells.total
         kept = np.zeros(3 + 5 * self.n_values)
         kept[1] = 1.0
@@ -161,9 +161,7 @@ class Histogram(Summary):
         return replace(self, level=self.level + times, bins=bins, cells=self.cells.rekeyed(wider))
 
     def _fitting(self) -> Histogram:
-        """With as few bins joined as fit into memory: that depends on all rows, not on how they are
-        divided.
-        """
+        """The histogram with bins joined until they fit into memory, whatever the order of merging."""
         joined_bins, most = self, 2 * settings.bins_up_to
         while joined_bins.level < _LEVELS and len(joined_bins.cells) > most:
             if joined_bins.cells.n_keys <= most:

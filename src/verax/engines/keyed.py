@@ -1,6 +1,6 @@
 """Sums by key that merge: exact until there are too many keys, then by bins.
 
-A `Run` has sums and extremes by increasing key. `Keyed` are runs that are added up when somebody looks.
+A `Run` has sums and extremes by increasing key. `Keyed` are runs that are added up at the first use.
 `KeyedSums` are those of the values of several kinds of rows, such as events. The key of a value is its bits;
 where there would be too many keys, rows of neighbouring values share one, which is the number of their bin
 (`engines.keys`). What needs an order of the rows is then known but for the order inside the bins.
@@ -53,7 +53,7 @@ class Run:
 
     @classmethod
     def of(cls, keys: Ints, columns: Sequence[Floats | None], extremes: Sequence[Floats] = ()) -> Run:
-        """Of rows with these keys; a column of None counts them."""
+        """Sum rows with these keys; a column of None counts them."""
         first = int(keys.min(initial=0))
         span = int(keys.max(initial=0)) - first + 1
         if span <= max(_DENSE, _APART * len(keys)) and compiled(len(keys)):
@@ -71,7 +71,7 @@ class Run:
     def _compiled(
         cls, keys: Ints, first: int, span: int, columns: Sequence[Floats | None], extremes: Sequence[Floats]
     ) -> Run:
-        """The same by compiled loops, into tables of all keys."""
+        """Sum rows by compiled loops, into tables of all keys."""
         from verax.kernels.binning import sum_by_key
 
         # Columns that are the same array are summed once. Compiled loops know no tuples without a value.
@@ -90,7 +90,7 @@ class Run:
 
     @classmethod
     def of_values(cls, values: Floats, layout: Layout, level: int, columns: Sequence[Floats | None]) -> Run:
-        """Of rows with these values, by their keys, with the extremes of the values."""
+        """Sum rows by the keys of these values, with the extremes of the values."""
         if level != EXACT:
             return cls.of(layout(values, level), columns, [values])
         keys, place = places(values, layout, EXACT)
@@ -108,7 +108,7 @@ class Run:
 
     @classmethod
     def one_after_the_other(cls, runs: Sequence[Run]) -> Run:
-        """All that several runs have."""
+        """The lines of several runs, one run after the other."""
         keys, high, low, least, most = map(np.concatenate, zip(*(run._arrays for run in runs), strict=True))
         return cls(keys, Sum(high, low), least, most)
 
@@ -133,12 +133,12 @@ class Run:
         return len(self.keys)
 
     def at(self, places: Any) -> Run:
-        """What the keys at some places have."""
+        """The lines at some places."""
         sums = Sum(self.sums.high[places], self.sums.low[places])
         return Run(self.keys[places], sums, self.least[places], self.most[places])
 
     def rekeyed(self, keys: Ints) -> Run:
-        """With other keys in place of these, some of which may be the same."""
+        """The sums under other keys, some of which may be the same."""
         return Run.merged([replace(self, keys=keys)])
 
     @property
@@ -180,7 +180,7 @@ class Run:
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
-        """All that there is, as the compiler takes it."""
+        """All arrays, as the compiler takes them."""
         arrays = self.keys, self.sums.high, self.sums.low, self.least, self.most
         return tuple(map(np.ascontiguousarray, arrays))
 
@@ -209,7 +209,7 @@ def _flat(columns: Iterable[Floats | Ints]) -> tuple[Floats, ...]:
 
 @dataclass(frozen=True)
 class Keyed:
-    """Sums by key, which are added up when they are looked at, or when there are many runs of them."""
+    """Sums by key in several runs, which are added up at the first use, or when there are many."""
 
     runs: tuple[Run, ...]
 
@@ -222,7 +222,7 @@ class Keyed:
 
     @property
     def width(self) -> tuple[int, int]:
-        """How many sums and extremes a key has."""
+        """The numbers of sums and extremes of a key."""
         return self.runs[0].sums.high.shape[1], self.runs[0].least.shape[1]
 
     @cached_property
@@ -231,7 +231,7 @@ class Keyed:
         return Run.merged(self.runs)
 
     def added_up(self) -> Keyed:
-        """The same as one run."""
+        """The sums as one run."""
         return self if len(self.runs) == 1 else Keyed((self.total,))
 
     def __len__(self) -> int:
@@ -240,7 +240,7 @@ class Keyed:
 
     @property
     def n_keys(self) -> int:
-        """The number of different keys, without adding up what is known of them."""
+        """The number of different keys, found without adding up their sums."""
         if len(self.runs) == 1:
             return len(self)
         return n_distinct(np.concatenate([run.keys for run in self.runs]))
@@ -286,7 +286,7 @@ class KeyedSums:
         return KeyedSums(self.layout, level, both)
 
     def at(self, level: int) -> KeyedSums:
-        """The same at this level, which is no finer."""
+        """The sums at this level, which is no finer."""
         if level == self.level:
             return self
 
@@ -297,7 +297,7 @@ class KeyedSums:
         return KeyedSums(self.layout, level, tables)
 
     def fitting(self, full: Callable[[int, Mapping[int, int]], bool], levels: Iterable[int]) -> KeyedSums:
-        """At the finest of these levels at which there are not too many keys, whatever the order of merging.
+        """The sums at the finest of these levels without too many keys, whatever the order of merging.
 
         `full` looks at the level, and the number of keys of each kind.
         """
@@ -317,7 +317,7 @@ class KeyedSums:
 
 
 class ExactOrBins(Spec):
-    """Sums by value, exact or at one level of bins: stored as whether they are exact, and by a name.
+    """A field of sums by value: stored as whether they are exact, and the sums under a name.
 
     With `several` there are tables of several kinds of rows.
     """

@@ -1,4 +1,4 @@
-"""Keys of values, in their order: one for each distinct value, or one for each of fixed bins.
+"""Increasing keys of values: one for each distinct value, or one for each of fixed bins.
 
 An exact key is the bits of the float, so that no two values share one. A bin is known by its number, which
 depends on the value alone. So sums by key add up, however the rows are divided. There are three layouts of

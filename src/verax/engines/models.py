@@ -19,7 +19,7 @@ from verax.kernels.fewclasses import FEW, KNOWN, write_columns
 from verax.kernels.statistics import Form
 from verax.kernels.texts import Kernel, Lines, compile_text, pattern
 
-# How many rows of a model are held at a time.
+# Rows of a model at a time.
 _STRIP = 64
 _INTEGERS = pattern(2.0**52)
 
@@ -36,7 +36,7 @@ class ModelLayout:
 
     @classmethod
     def of(cls, rows: Any) -> ModelLayout | None:
-        """That of some rows; None for those that such a kernel does not know."""
+        """The layout of some rows; None if the kernel does not support them."""
         if not isinstance(rows, Forecasts) or rows.xp is not np or rows.shared or rows.n_classes > FEW:
             return None
         layout = cls(rows.n_classes, rows.form, rows.binary)
@@ -162,7 +162,7 @@ class ModelLosses:
                 self._write_rows(m, first, row[model == m], places[:, m], losses)
 
     def _write_rows(self, model: int, first: int, rows: Ints, places: Ints, losses: Floats) -> None:
-        """The same for rows of one model that the kernel has left out."""
+        """Write the losses of rows of one model that the kernel has left out."""
         batch: Any = self._models[model].batch_of(first + rows)
         if not validate(batch)[0]:
             raise InvalidRowsError
@@ -175,7 +175,7 @@ class ModelLosses:
 
 
 class _Reading:
-    """Where the numbers and outcomes of consecutive rows of each model are, seen from one array."""
+    """Addresses of the numbers and outcomes of consecutive rows of each model, relative to one array."""
 
     def __init__(self, models: Sequence[Forecasts], single: bool, start: int, stop: int) -> None:
         self.start = start
@@ -192,7 +192,7 @@ class _Reading:
             model_columns = tuple(np.ascontiguousarray(column, dtype) for column in model_columns)
             columns.append(model_columns)
             steps.append(1 if isinstance(p, tuple) else rows.n_classes)
-        # What the kernel reads must not go away.
+        # Arrays that the kernel reads must stay alive.
         self._kept_alive = columns, ys
         self.p: Floats = columns[0][0].reshape(-1)
         self.y: Ints = ys[0]

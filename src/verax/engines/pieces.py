@@ -29,7 +29,7 @@ _SUBTRACTED = 5
 _SPREAD = 0.5
 # A difference whose variance is a smaller share of those of its models is subtracted: seven binary digits.
 _ALIKE = 2.0**-7
-# How often a chunk is read: losses may be infinite, the shift far from the mean, and models alike.
+# Most reads of a chunk: losses may be infinite, the shift far from the mean, and models alike.
 _ATTEMPTS = 4
 _NONE = np.zeros(0)
 
@@ -75,7 +75,7 @@ Fill = Callable[[int, int, Floats], None]
 def moments_of_pieces(
     blocks: Sequence[ColumnBlock], n_rows: int, weights: Floats | None, fill: Callable[[], Fill]
 ) -> list[list[list[Moments]]]:
-    """For each block and column the moments, and with weights also those with the weights squared.
+    """The moments of each column of each block, with weights also those with the weights squared.
 
     What is not finite counts as an infinite loss. `fill` makes what one thread writes pieces by. Sums do not
     depend on the number of threads.
@@ -120,7 +120,7 @@ def _by_column(blocks: Sequence[ColumnBlock], totals: Sequence[Moments]) -> list
 
 
 class _Plan:
-    """How a block is summed: which pairs are subtracted, and the rest by products."""
+    """Which pairs of a block are subtracted; the rest is summed by products."""
 
     def __init__(self, block: ColumnBlock, alike: Bools | None = None) -> None:
         self.block = block
@@ -157,7 +157,7 @@ class _Sums:
         self._add(slice(None), values, weights, self._plan.pairs, self._pairs)
 
     def add_finite(self, values: Floats, weights: Floats | None) -> None:
-        """The same for rows of which some are not finite."""
+        """Take in rows of which some are not finite."""
         for c, column in enumerate(values):
             finite = np.isfinite(column).all(axis=0)
             if not finite.all():
@@ -190,7 +190,7 @@ class _Sums:
 
     @property
     def gap(self) -> Floats | None:
-        """(C, M) how far means are from what deviations are taken from; None where that is near enough."""
+        """(C, M) distances of the means from the shifts of deviations; None if these are small enough."""
         weight = self._weight[:, None]
         of_pairs = self._weight[self._plan.pairs[:, 0], None]
         with np.errstate(divide="ignore"):
@@ -201,7 +201,7 @@ class _Sums:
 
     @property
     def cancelling(self) -> Bools:
-        """(C, P) which pairs are so alike that products lose digits."""
+        """(C, P) whether a pair is so alike that products lose digits."""
         plan, m = self._plan, self._near.shape[1]
         if not plan.products:
             return np.zeros_like(plan.alike)
@@ -212,7 +212,7 @@ class _Sums:
         return np.asarray((m2 < _ALIKE * (spread[:, a] + spread[:, b])) & (a > 0) & ~plan.alike)
 
     def moments(self) -> Moments:
-        """Of all lines of all columns."""
+        """The moments of all lines of all columns."""
         moments = self._of_finite()
         return moments + self._of_rest() if any(self._rest) else moments
 
@@ -232,7 +232,7 @@ class _Sums:
         return Moments.from_sums(self._weight.repeat(plan.block.n_lines), first, second, shift=shift)
 
     def _of_rest(self) -> Moments:
-        """Of the rows that are not finite."""
+        """The moments of the rows that are not finite."""
         columns = []
         for rows in self._rest:
             if not rows:
@@ -257,7 +257,7 @@ class _Reader:
         self.plans: list[_Plan] = []
 
     def moments(self, chunk: tuple[int, int], plans: Sequence[_Plan]) -> list[Moments]:
-        """Of the rows of a chunk, for each set of weights: all lines of all columns of all blocks."""
+        """The moments of all lines of all blocks over a chunk, for each set of weights."""
         # What a thread ignores is its own matter.
         with np.errstate(over="ignore", invalid="ignore"):
             return self._moments(chunk, plans)

@@ -1,4 +1,4 @@
-"""The one pass over the rows: blocks, threads, and which way through.
+"""The one pass over the rows: blocks, threads, and the choice between kernels and array calls.
 
 Large NumPy inputs go through the compiled kernels, in parallel; everything else through array-API
 calls. Both validate on the way and fill the same `RowStats`.
@@ -25,7 +25,7 @@ from verax.inputs.rows import RowBatch, Rows
 from verax.kernels.ledger import compiles
 from verax.kernels.threads import n_cores
 
-# How much is held at a time: what a cache holds, and for other devices what keeps them busy.
+# Numbers of a block: few enough for a cache, and enough to keep other devices busy.
 _NUMPY_ELEMENTS = 2**16
 _DEVICE_ELEMENTS = 2**24
 # How many blocks a thread takes in one go, and of how many numbers at least.
@@ -34,7 +34,7 @@ _CHUNK_BLOCKS, _CHUNK_ELEMENTS = 16, 2**20
 
 @dataclass(frozen=True)
 class Plan:
-    """How a pass cuts the rows: into blocks that fit a cache, and chunks of blocks for the threads."""
+    """The division of rows into blocks that fit a cache, and chunks of blocks for the threads."""
 
     compiled: bool
     block: int
@@ -56,7 +56,7 @@ class Plan:
 
 
 class Visitor(Protocol):
-    """Takes the statistics of one block of rows after the other; every thread has its own.
+    """A consumer of the statistics of block after block; every thread has its own.
 
     A visitor may have `absorb(start, stop, chunk)`, a kernel of its own that takes in the rows of a chunk, or
     None. It returns the numbers of the rows that were left out, to be shown like any others, and whether any
@@ -102,7 +102,7 @@ def scan_rows(
 
 
 class _Share(Generic[V]):
-    """The rows that one thread shows to its visitor, and what it learnt about them.
+    """The rows that one thread shows to its visitor, and whether they are valid.
 
     Attributes
     ----------

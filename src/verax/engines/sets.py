@@ -73,7 +73,7 @@ def ends_of(low: Any, high: Any, y: Any) -> tuple[Any, Any]:
 
 
 class _SetReduction(Reduction):
-    """Sets are reduced when they are made."""
+    """A reduction that only collects, because sets are reduced when they are made."""
 
     def __init__(self, needs: frozenset[str]) -> None:
         self._needs = needs

@@ -1,5 +1,4 @@
-"""From the formula of a rule to compiled loops that give its gradient in logits, with the expected Hessian or
-the loss.
+"""Compiled loops, made of a rule's formula, for its gradient in logits with the expected Hessian or the loss.
 
 For the expected Hessian the steps of the formula and of its derivatives (`engines.tracing`) are printed
 once for every class: as if that class had happened. The gradient and the loss need those of the outcome. How
@@ -150,7 +149,7 @@ def _loop(
 
 
 def _begun(lines: Lines, trace: Trace, slopes: dict[str, str], k: int) -> _Row:
-    """A row of which no derivative is written yet."""
+    """The names of a row before any derivative is written."""
     if "cdf_log" in trace.statistics or "cdf_log" in slopes:
         lines.require(f"{lines.smallest([f'shifted{j}' for j in range(k)])} >= {FAR!r}")
     return _Row(lines, k)
@@ -212,7 +211,7 @@ def _write_partials(
 
 
 class _Row:
-    """Names of what the statistics of a row and their derivatives are made of; lists over classes.
+    """Names of the parts of a row's statistics and their derivatives; lists over classes.
 
     Each is written where it is first asked for, once. The same as `scores.gradients.statistics.Block`.
     """
@@ -224,7 +223,7 @@ class _Row:
         lines.let("np.float64(o)", "place")
 
     def let_all(self, text: str, *of: Sequence[str]) -> list[str]:
-        """The names of what a text says of the members of some lists, one after the other."""
+        """Name the values of a text for the members of some lists, one after the other."""
         return [self.lines.let(text.format(*members, j=j)) for j, members in enumerate(zip(*of, strict=True))]
 
     def before(self, terms: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ class Formula(Protocol):
 
 @dataclass(frozen=True)
 class RowStatistic:
-    """A row statistic as it is, where there are formulas over them."""
+    """The formula that is a row statistic itself."""
 
     name: str
 
@@ -39,7 +39,7 @@ class RowStatistic:
 
 
 class RowStats:
-    """What the rules need to know of some rows: an array of length n for each statistic asked for.
+    """The statistics of some rows that rules are formulas over: an array of length n for each one required.
 
     The statistics are attributes; `verax.kernels.statistics.STATISTICS` says what each means. `log_p`, where
     it is known from logits, is the logarithm of `p_true`; `buffer` holds the statistics of the compiled pass.
@@ -85,7 +85,7 @@ class RowStats:
 
     @property
     def impossible(self) -> Array:
-        """Whether the outcome had been given probability zero."""
+        """Whether the outcome had probability zero."""
         return self.p_true == 0 if self.log_p is None else self.log_p == -self.xp.inf
 
     def loss(self, rule: Formula) -> Array:
@@ -159,7 +159,7 @@ class ShareStats(RowStats):
 
     @property
     def impossible(self) -> Array:
-        """Whether an outcome with a share had been given probability zero."""
+        """Whether an outcome with a share had probability zero."""
         return self._mean(lambda stats: self.xp.where(stats.impossible, 1.0, 0.0)) > 0
 
     def _mean(self, of: Callable[[RowStats], Array]) -> Array:
@@ -201,7 +201,7 @@ class Decided:
         return cls(y, decisions[place], place, shares[place, y])
 
     def at(self, rows: Any) -> Any:
-        """Of a value per row, the value of each outcome."""
+        """The value of each outcome, from a value per row."""
         return rows if self.place is None else rows[self.place]
 
     def weights(self, weights: Floats | None) -> Floats | None:
@@ -211,7 +211,7 @@ class Decided:
         return self.share if weights is None else self.share * self.at(weights)
 
     def right(self, n_rows: int) -> Floats:
-        """The share of each row's outcomes that were decided for."""
+        """The share of each row's outcomes that the decision names."""
         hits: Floats = (self.y == self.decision).astype(float)
         if self.place is None or self.share is None:
             return hits

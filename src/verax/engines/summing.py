@@ -18,10 +18,10 @@ from verax.kernels.fewclasses import FEW
 
 # Takes the outcomes, decisions and weights of rows; decisions of rows that are left out are -1.
 Count = Callable[[Ints, Ints, Floats | None], None]
-# How many cells all groups may have, counted for each thread.
+# Most cells of all groups, which each thread counts.
 _LARGEST_TABLE = 2**24
 
-# How many rows at either end of a chunk tell roughly what its losses are.
+# Rows at either end of a chunk that give a rough mean of its losses.
 _PROBE = 32
 _NO_WEIGHTS = np.zeros(0)
 _NO_SHARES = np.zeros((0, 0))
@@ -29,7 +29,7 @@ _NO_SHARES.flags.writeable = False
 
 
 def layout_of(rows: Any, *, counts: bool) -> Layout | None:
-    """How rows lie in memory; None for those that kernels of this kind do not know."""
+    """The memory layout of rows; None if these kernels do not support it."""
     if not isinstance(rows, Forecasts) or (rows.binary and rows.form == "rescaled"):
         return None
     if rows.n_classes > FEW and (rows.form != "probabilities" or rows.by_columns or rows.shared):
@@ -39,7 +39,7 @@ def layout_of(rows: Any, *, counts: bool) -> Layout | None:
 
 
 class RowSums:
-    """The kernel for some rows and rules, and what it needs besides the rows.
+    """The kernel for some rows and rules, with its constants.
 
     Attributes
     ----------
@@ -124,14 +124,14 @@ class RowSums:
         return left[:n_left] + start
 
     def _group_arrays(self, start: int, stop: int, gathered: GatheredSums | None) -> tuple[Any, ...]:
-        """What the kernel needs to add rows to their groups; nothing where there are none."""
+        """The arrays by which the kernel adds rows to their groups; none without groups."""
         groups = self._forecasts.groups
         if groups is None or gathered is None:
             return ()
         return groups.codes[start:stop], *gathered.arrays, gathered.cells.room(start, stop)
 
     def _probe(self, rows: Unread, w: Floats, sums: Floats) -> Floats:
-        """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
+        """A rough mean of the losses of a chunk: the smaller of two means of a few rows, or zero."""
         n = len(rows.y)
         sums_of_ends = np.zeros((2, *sums.shape))
         for part, end_sums in zip(
@@ -146,7 +146,7 @@ class RowSums:
         return np.where(np.isfinite(smaller), smaller, 0.0)
 
     def _add_roughly(self, p: Any, y: Ints, g: Floats, w: Floats, sums: Floats) -> None:
-        """Add few rows to sums, whatever is lost by that, and to nothing else."""
+        """Add few rows to sums alone, without regard for rounding."""
         unused, left = np.zeros((2, self._n_cells)), np.zeros((2, len(y)), np.int64)
         groups: tuple[Any, ...] = ()
         if self.independent is not None:
@@ -175,14 +175,14 @@ class PlainSums:
 
     @classmethod
     def zeros(cls, n_classes: int, n_rules: int) -> PlainSums:
-        """Of no rows."""
+        """Sums of no rows."""
         return cls(np.zeros((n_classes, n_classes)), np.zeros((n_classes, n_rules, 2)))
 
     def __add__(self, other: PlainSums) -> PlainSums:
         return PlainSums(self.cells + other.cells, self.losses + other.losses)
 
     def of_rules(self, places: Sequence[int]) -> PlainSums:
-        """Those of some of the rules."""
+        """The sums of some of the rules."""
         return PlainSums(self.cells, self.losses[:, list(places)])
 
 

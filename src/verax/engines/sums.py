@@ -19,13 +19,13 @@ from verax.kernels.shared import two_sum
 # Total weights between these bounds leave room for products with losses and for squares. Other weights
 # are multiplied by a power of two first, which is exact.
 _LIGHTEST, _HEAVIEST = 2.0**-500, 2.0**500
-# How many sums of a large array are added at a time.
+# Sums of a large array that are added at a time.
 _PIECE = 2**14
 # Sums of squared weights may be off by rounding.
 _NEARLY = 1 + 1e-6
-# Up to how many numbers the moments of several columns are computed at once.
+# Most numbers in columns whose moments are computed at once.
 _AT_ONCE = 2**14
-# How many products are added up one after the other.
+# Products added up one after the other.
 _SHORT = 256
 
 
@@ -38,7 +38,7 @@ class Sum:
 
     @classmethod
     def zeros(cls, shape: int | tuple[int, ...]) -> Sum:
-        """Nothing added yet."""
+        """Empty sums."""
         return cls(np.zeros(shape), np.zeros(shape))
 
     @classmethod
@@ -49,7 +49,7 @@ class Sum:
 
     @classmethod
     def once(cls, terms: Floats) -> Sum:
-        """The same of an array that nobody else uses."""
+        """One term for every element, without a copy of the array."""
         return cls(terms, np.zeros(terms.shape))
 
     def __add__(self, other: Sum) -> Sum:
@@ -61,7 +61,7 @@ class Sum:
         return Sum(total, low - (total - high))
 
     def _plus_in_pieces(self, other: Sum) -> Sum:
-        """The same for large arrays, whose intermediate results would not fit a cache."""
+        """Add large arrays, whose intermediate results would not fit a cache, piece by piece."""
         result = Sum(np.empty_like(self.high), np.empty_like(self.high))
         for start in range(0, len(self.high), _PIECE):
             piece = slice(start, start + _PIECE)
@@ -99,14 +99,6 @@ class Sum:
         """Both parts as one array, to be stored."""
         return np.stack([self.high, self.low])
 
-    @classmethod
-    def from_values(cls, values: Any, shape: int | tuple[int, ...]) -> Sum:
-        """What `to_values` gave; refused where it is of another shape."""
-        shape = (shape,) if isinstance(shape, int) else shape
-        if values.dtype != np.float64 or values.shape != (2, *shape):
-            raise ValueError(f"sums of shape {values.shape}")
-        return cls(values[0], values[1])
-
     def settled(self) -> Sum:
         """Round `high` in place, which is needed after terms were added in place; the sums stay the same."""
         for start in range(0, len(self.high), _PIECE):
@@ -120,7 +112,7 @@ class Sum:
 
 
 class Sums(Spec):
-    """A field of sums: the sizes of its shape, and from where on they may be."""
+    """A field of sums of some shape, with the least value allowed."""
 
     def __init__(
         self, *shape: Size, least: float = -math.inf, finite: bool = False, optional: bool = False
@@ -146,7 +138,7 @@ class Sums(Spec):
 
 
 class LateSum(Sum):
-    """Sums of one term each, which are fetched from where they are when they are first looked at."""
+    """Sums of one term each, which are fetched at their first use."""
 
     def __init__(self, fetch: Callable[[], Floats]) -> None:
         object.__setattr__(self, "_fetch", fetch)
@@ -227,7 +219,7 @@ class Moments:
 
     @classmethod
     def of(cls, losses: Sequence[Array], weights: Array | None, xp: Namespace, unit: float = 1.0) -> Moments:
-        """Of losses in memory, one array per column; weights are in units of `unit`, a power of two."""
+        """The moments of columns of losses; weights are divided by `unit`, a power of two."""
         if not losses:
             return cls.zeros(0)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -291,14 +283,6 @@ class Moments:
             for part in (compensated.high, compensated.low)
         ]
         return np.stack([*sums, self.m2, self.n_infinite])
-
-    @classmethod
-    def from_values(cls, values: Any, n: int) -> Moments:
-        """What `to_values` gave for `n` losses."""
-        if values.dtype != np.float64 or values.shape != (8, n):
-            raise ValueError(f"moments of shape {values.shape}")
-        weight, total, infinite = (Sum(values[i], values[i + 1]) for i in (0, 2, 4))
-        return cls(weight, total, values[6], infinite, values[7])
 
     def scaled(self, factor: float) -> Moments:
         """With all weights multiplied by a power of two."""
@@ -398,7 +382,7 @@ def sandwich(moments: Moments, squares: Moments, n: float) -> Floats:
 
 
 def effective(weight: float, squares: float) -> float:
-    """How many rows of equal weight tell as much (Kish): the squared sum of weights over the sum of squares.
+    """The effective number of rows (Kish): the squared sum of weights over the sum of squares.
 
     >>> effective(4.0, 4.0), effective(4.0, 6.0)
     (4.0, 2.6666666666666665)
@@ -428,7 +412,7 @@ def _moment_sums(loss: Array, weights: Array | None, xp: Namespace, unit: float)
 
 
 def _sums_of_few(losses: Sequence[Array], weights: Array | None, unit: float) -> Floats | None:
-    """The same for all columns at once, where there are few finite numbers; None where there are not."""
+    """The sums of all columns at once, if they are few and finite; otherwise None."""
     if not isinstance(losses[0], np.ndarray) or len(losses) * len(losses[0]) > _AT_ONCE:
         return None
     columns = np.stack(losses)
@@ -448,9 +432,7 @@ def _sums_of_few(losses: Sequence[Array], weights: Array | None, unit: float) ->
 
 
 def _finite_sums(loss: Floats, weights: Floats | None, unit: float) -> Floats | None:
-    """The same where the sum of the losses is finite, in a fraction of the time: nothing has to be left out.
-    None where it is not.
-    """
+    """The sums of finite losses, in a fraction of the time; None if a loss is not finite."""
     plain = loss.sum()
     if not np.isfinite(plain):
         return None
@@ -474,7 +456,7 @@ def _sum_of_products(a: Floats, b: Floats) -> float:
 
 
 def exponent_of(weight: float, lightest: float = math.inf) -> int:
-    """By which power of two weights with this total should be divided: 0 unless they are extreme.
+    """The power of two to divide weights with this total by: 0 unless they are extreme.
 
     Weights stay as heavy as is safe, so that light ones among heavy ones are not lost. `lightest` is the
     smallest total of some of the rows that is needed on its own.
@@ -491,7 +473,7 @@ def exponent_of(weight: float, lightest: float = math.inf) -> int:
 
 
 def common_exponent(weights: Sequence[float], exponents: Sequence[int]) -> tuple[int, list[float]]:
-    """The exponent of the sums of several parts, and by what the weights of each are multiplied.
+    """The exponent of the sums of several parts, and the factor for the weights of each.
 
     It is the smallest that is safe for the total weight, so that light parts among heavy ones are not lost.
 

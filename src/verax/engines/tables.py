@@ -72,7 +72,7 @@ class _Table:
 
 
 def _room(first: int, size: int, least: int, most: int) -> tuple[int, int, int]:
-    """Where a table that also has these bins begins, and by how many it grows on either side."""
+    """The first bin of a table that also has these bins, and its growth on either side."""
     first = first if size else least - least % _STEP
     begin = min(first, least - least % _STEP)
     end = max(first + size, most - most % _STEP + _STEP)
@@ -173,7 +173,7 @@ class RankTable:
 
 
 class WeightedRankTable:
-    """The same of rows of any weight."""
+    """Rows of any weight by the bins of what ranks them."""
 
     def __init__(self, n_sums: int, n_codes: int) -> None:
         self._first, self._whole = 0, True

@@ -45,7 +45,7 @@ from verax.inputs.arrays import Array, Floats, Ints, to_host
 from verax.inputs.groups import Groups, is_two_way
 from verax.inputs.rows import RowBatch, Rows, numbers_of
 
-# How many rows at either end of a block tell roughly what the losses of its chunk are.
+# Rows at either end of a block that give a rough mean of the losses of its chunk.
 _PROBE = 32
 
 # Of no rows; sums are replaced, never added to in place.
@@ -126,7 +126,7 @@ class RuleSums:
         squared: SquaredSums | None = None,
         start: int | None = None,
     ) -> RuleSums:
-        """The tally of sums that were taken elsewhere.
+        """The tally of sums computed elsewhere.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class RuleSums:
         return sandwich(self.moments, self.squared[1], self.n_positive)
 
     def effective_rows(self, *, copies: bool = False) -> float:
-        """How many rows of equal weight tell as much; with `copies` the sum of the weights."""
+        """The effective number of rows; with `copies` the sum of the weights."""
         return self.weight if copies else effective(float(self.weights.high[0]), self.squared[0])
 
     @property
@@ -285,7 +285,7 @@ class RuleSums:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], rules: Sequence[Formula]) -> RuleSums:
-        """What `to_values` gave of a tally of these rules."""
+        """The tally of these rules that `to_values` stored."""
         stored = {name: values[name] for name in values if name not in ("counts", "clusters")}
         n = len(rules)
         fields = fields_of(_STORED, stored, {"rules": n})
@@ -306,7 +306,7 @@ class RuleSums:
         return tally
 
     def renumbered(self, rows: Ints, n_given: int) -> RuleSums:
-        """The same sums with the rows known by `rows`, their numbers among `n_given` consecutive rows."""
+        """The sums with rows renumbered by `rows`, their numbers among `n_given` consecutive rows."""
         named = copy.copy(self)
         if self.spans and len(self.spans) == 1:
             start = self.spans[0][0]
@@ -322,7 +322,7 @@ class RuleSums:
             raise VeraxError(f"This tally has {self.n_classes} classes; the rows have {n_classes}.")
 
     def _check_groups(self, other: Clusters | Groups | None) -> None:
-        """Refuse groups of other rows that do not go with those here."""
+        """Refuse groups of other rows of another kind."""
         if (other is None) != (self.clusters is None):
             raise VeraxError("Either all rows of a tally belong to groups or none do.")
         if other is None or self.clusters is None:
@@ -365,7 +365,7 @@ _STORED = {
 
 
 class _Chunks:
-    """Where the threads leave the sums of each chunk of rows.
+    """The sums of each chunk of rows, which the threads fill.
 
     Blocks of rows that the compiled kernel can sum are added to `sums`, relative to a `shift` that lies
     near the losses of the chunk, so that squares do not cancel. All others go to `others`.
@@ -415,7 +415,7 @@ class _Chunks:
                 self.fused = fuse(tally.rules, tally.n_classes, self.weighted)
 
     def gathering(self, independent: Independent, groups: Groups, n_cells: int) -> GatheredSums:
-        """What a thread adds the rows of groups to; threads share what rows note."""
+        """The sums of groups for one thread; threads share noted cells."""
         size = len(groups.labels), n_cells, len(groups.codes)
         if self._cells is None or not self._cells.late:
             self._cells = GroupCells(*size)
@@ -473,7 +473,7 @@ class _Visitor:
 
     @property
     def counts(self) -> Counts:
-        """What was counted."""
+        """The counts of all rows so far."""
         assert self._counts is not None
         if self._chunks.row_sums is None or not self._chunks.row_sums.counts:
             return self._counts
@@ -539,7 +539,7 @@ class _Visitor:
         return bool(kernel(stats.buffer, 0, n, w, constants, shift, self._block, sums))
 
     def _probe(self, kernel: Any, buffer: Any, n: int, w: Any, constants: Any) -> Floats:
-        """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
+        """A rough mean of the losses of a chunk: the smaller of two means of a few rows, or zero."""
         none = np.zeros(len(self._rules))
         means = []
         for first, last in ((0, min(_PROBE, n)), (max(0, n - _PROBE), n)):
@@ -590,7 +590,7 @@ class _Visitor:
 
 
 class _Counter:
-    """Compiled counting into the table of one thread, or into that of all by turns; or notes of cells."""
+    """Compiled counting into the table of one thread, or by turns into a shared one; or notes of cells."""
 
     def __init__(self, chunks: _Chunks, counts: Counts) -> None:
         from verax.kernels.counting import count
@@ -607,7 +607,7 @@ class _Counter:
         self._squares = None if squares is None else Counts(n, squares).table
 
     def __call__(self, y: Any, decision: Any, p_true: Any, weights: Any) -> int:
-        """Count rows; how many with weight had an outcome of probability zero."""
+        """Count rows; return the number of those with weight whose outcome had probability zero."""
         if self._noted is not None:
             taken = decision >= 0
             self._noted.append(y[taken] * self._n_classes + decision[taken])
@@ -633,7 +633,7 @@ def _counted(cells: Sequence[Ints], size: int) -> Floats:
 
 
 def _n_positive(batch: RowBatch) -> float:
-    """How many rows of a batch have a positive weight."""
+    """The number of rows of a batch with a positive weight."""
     w = batch.weights
     return float(batch.n_rows) if w is None else float(batch.xp.sum(batch.xp.astype(w > 0, w.dtype)))
 
@@ -657,7 +657,7 @@ def _squares_of(*parts: tuple[RuleSums, float]) -> tuple[Sum | None, Moments | N
 
 
 def first_row(forecasts: Rows) -> int:
-    """The place of the first row among all rows; 0 where the rows do not say."""
+    """The place of the first row among all rows; 0 if it is not known."""
     return getattr(forecasts, "first_row", None) or getattr(forecasts, "_first_row", None) or 0
 
 

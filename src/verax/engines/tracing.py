@@ -1,4 +1,4 @@
-"""Formulas run once on symbols: what they compute, as a list of steps that a kernel can be printed from.
+"""Traces of formulas: the steps that kernels are printed from, recorded by running formulas on symbols.
 
     trace = record(rules, n_classes)
     trace.statistics   ('p_true', 'rest_sq')                 what the steps read of a row, by name
@@ -120,7 +120,7 @@ def record(rules: Sequence[Formula], n_classes: int, *, log_true: bool = False) 
 
 
 def _warn(rule: Formula, reason: BaseException) -> None:
-    """Say that a formula is not compiled, and why. Statistics that kernels do not know are no reason."""
+    """Warn that a formula is not compiled, and why; statistics unknown to kernels are no reason to."""
     if not isinstance(reason, TypeError) or rule in _untraced:
         return
     _untraced.add(rule)
@@ -152,7 +152,7 @@ def _record(rules: Sequence[Formula], n_classes: int, log_true: bool) -> Trace:
 
 @dataclass
 class _Recorder:
-    """The steps so far, each under what it computes, and the constants they refer to.
+    """The steps so far, each under its operation and operands, and their constants.
 
     It stands in for the array namespace: formulas call its functions.
     """
@@ -193,7 +193,7 @@ class _Recorder:
 
 
 class _Symbol:
-    """Stands for one number of one row while a formula is traced."""
+    """A number of a row while a formula is traced."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -322,7 +322,7 @@ _RULES: dict[str, Callable[[_Writer, str, str, tuple[str, ...]], tuple[str, ...]
 
 
 def _picked(w: _Writer, d: str, a: str, b: str) -> tuple[str, str]:
-    """What `d` adds to the first operand, which counts if a >= b, and to the second, which counts if not."""
+    """The terms that `d` adds to the first operand, which counts if a >= b, and to the second."""
     zero = w.constant(0.0)
     return w.emit("pick", a, b, d, zero), w.emit("pick", a, b, zero, d)
 

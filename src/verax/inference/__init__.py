@@ -1,1 +1,1 @@
-"""How sure one can be: bootstrap, intervals, tests, confidence sequences."""
+"""Uncertainty: bootstrap, intervals, tests, confidence sequences."""

@@ -87,7 +87,7 @@ class Discordant:
 
     @classmethod
     def of(cls, tally: PairedTally, most: float) -> list[Discordant | None]:
-        """For each pair of models; None where enough answers differ, or some are not right or wrong."""
+        """The counts of each pair; None if enough answers differ, or some are not right or wrong."""
         plain = [_right_or_wrong(tally, i, most) for i in range(tally.n_models)]
         pairs: list[Discordant | None] = []
         for c, (a, b) in enumerate(all_pairs(tally.n_models), tally.n_models):
@@ -112,7 +112,7 @@ class Discordant:
 
     @property
     def mid_p(self) -> float:
-        """The same with half the probability of the counts seen (mid-p)."""
+        """The p-value with half the probability of the observed counts (mid-p)."""
         return self._binomial(0.5)
 
     def _binomial(self, part: float) -> float:

@@ -1,4 +1,4 @@
-"""How sure one can be of a mean difference: standard errors, bootstrap, permutation, corrections."""
+"""Uncertainty of a mean difference: standard errors, bootstrap, permutation, corrections."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OVER_GROUPS = "paired t test (the more cautious of Student's and Hall's)"
 
 @dataclass(frozen=True)
 class Units:
-    """What is independent: rows, groups of rows, or blocks of consecutive rows.
+    """The independent units: rows, groups of rows, or blocks of consecutive rows.
 
     Weights are relative: extreme ones are divided by a power of two. `lags` is how far rows in order of
     time depend on each other; None to estimate it.
@@ -66,7 +66,7 @@ class Units:
         time_ordered: bool,
         lags: int | None,
     ) -> Units:
-        """What the arguments of a comparison say about its rows."""
+        """The units, from the arguments of a comparison."""
         if lags is not None and not time_ordered:
             raise InputError(
                 "must be left out unless rows are in order of time",
@@ -102,7 +102,7 @@ class Units:
 
 
 def _lags(lags: int | None, n_rows: int) -> int | None:
-    """The number of lags asked for, checked."""
+    """The requested number of lags, checked."""
     if lags is None:
         return None
     check_count("lags", lags, least=0)

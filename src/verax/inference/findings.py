@@ -1,4 +1,4 @@
-"""Findings and verdicts: what a result claims, the test behind each claim, and what to do next.
+"""Findings and verdicts: the claims of a result, the test behind each claim, and the next step.
 
 An analysis makes the findings of its result once. The terminal, the page, JSON and notebooks show them and
 write no sentence about a result of their own.
@@ -67,7 +67,7 @@ class Claim(StrEnum):
 
     @property
     def asserts(self) -> bool:
-        """Whether the claim can be false: it says what is so, and not that something stays open."""
+        """Whether the claim is an assertion, which can be false, and not an open question."""
         return self not in _OPEN
 
 
@@ -148,7 +148,7 @@ class NextStep:
     command: str = ""
 
     def with_source(self, source: str) -> NextStep:
-        """The same step with a command that runs as printed."""
+        """The step with a command that runs as printed."""
         return replace(self, command=self.command.replace("{source}", source))
 
     def to_dict(self) -> dict[str, Any]:
@@ -302,7 +302,7 @@ class Verdict(str):
         return tuple(name for finding in self.findings if finding.claim == claim for name in finding.about)
 
     def with_source(self, source: str) -> Self:
-        """The same with commands that run as printed.
+        """The verdict with commands that run as printed.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class Verdict(str):
         return type(self)(findings, self.tested)
 
     def with_remedy(self, findings: Iterable[Finding]) -> Self:
-        """The same with what was found about recalibration, which then says what to do about calibration.
+        """The verdict with findings about recalibration, which replace the advice on calibration.
 
         Parameters
         ----------

@@ -252,7 +252,7 @@ def with_ends(name: str, value: float, interval: tuple[float, float]) -> dict[st
 
 
 class Resampled(TypedDict):
-    """What JSON says of a plan: with the method that followed it."""
+    """A plan of resampling with the method that followed it, for JSON."""
 
     confidence: float
     replicates: int
@@ -283,7 +283,7 @@ class Resampling:
     weights_are: WeightsAre = "importance"
 
     def by(self, method: str) -> Resampled:
-        """Return what JSON says of the plan.
+        """Return the plan with the method, for JSON.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Means over folds that share training rows, and how probable it is that two models hardly differ."""
+"""Means over folds that share training rows, and probabilities that two models hardly differ."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def over_folds(values: Floats, test_train: float) -> Estimate:
 
 @dataclass(frozen=True)
 class Practical:
-    """How probable it is that model `a` is better than `b`, that they hardly differ, and that it is worse.
+    """Probabilities that model `a` is better than `b`, that they hardly differ, and that it is worse.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Practical:
 
     @property
     def turned(self) -> Practical:
-        """The same about `b` and `a`."""
+        """The probabilities with `a` and `b` exchanged."""
         return Practical(self.b, self.a, self.worse, self.alike, self.better)
 
 

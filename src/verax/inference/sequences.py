@@ -212,7 +212,7 @@ class ConfidenceSequence:
         return np.asarray(np.clip(d, -self._largest, self._largest))
 
     def _log_factors(self, bets: Floats) -> Floats:
-        """What bets add to the logarithm of the capital, apart from the denominators."""
+        """The terms that bets add to the logarithm of the capital, without the denominators."""
         if self.scale is not None:
             bets = np.maximum(bets, -1.0)
             bets = bets + bets * bets / 2
@@ -281,7 +281,7 @@ _PRICES: Floats = -BETS - np.log1p(-BETS)
 
 
 def log_factors(first: Any, second: Any, n: Any) -> Floats:
-    """By what observations multiply the capital at each stake, in logarithms.
+    """Logarithms of the factors by which observations multiply the capital at each stake.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class LongRun:
 
     @classmethod
     def of(cls, columns: Floats, lags: int | None) -> LongRun:
-        """Of (n, C) columns, where rows more than `lags` apart are independent; None to estimate that."""
+        """The errors of (n, C) columns; rows more than `lags` apart are independent (None: estimated)."""
         n = len(columns)
         memory = Memory.of(columns)
         freedom, more, flat = memory.cosines(lags)
@@ -72,7 +72,7 @@ class LongRun:
 
 @dataclass(frozen=True)
 class Memory:
-    """How columns of n rows in order of time may drift: how likely each of M kinds of drift is, (M, C).
+    """The drift of columns of n rows in order of time: the probability of each of M kinds, (M, C).
 
     Drift is an autoregression of order one under noise, whose coefficient and long-run variance are on a
     grid. Its likelihood is Whittle's, from the power of the series at all frequencies: drift shows at slow
@@ -91,7 +91,7 @@ class Memory:
 
     @classmethod
     def of(cls, columns: Floats) -> Memory:
-        """Of (n, C) columns; where one is constant or undefined, it is called noise."""
+        """The memory of (n, C) columns; a constant or undefined one counts as noise."""
         from scipy.fft import dct
 
         n = len(columns)
@@ -119,7 +119,7 @@ class Memory:
         return len(self.power) + 1
 
     def cosines(self, lags: int | None) -> tuple[Floats, Floats, Floats]:
-        """How many cosines are averaged for each column, by what factor, and what part of it they show.
+        """The number of averaged cosines of each column, their factor, and the share that they show.
 
         With `lags` a row depends on itself and on that many rows on either side: n / (2 lags + 1).
         Otherwise 0.4 n^(2/3), or fewer where faster cosines would be damped. Their mean power is multiplied
@@ -142,11 +142,11 @@ class Memory:
         return freedom.astype(float), more, flat[freedom - 1, np.arange(n_columns)]
 
     def blocks(self, lags: int | None) -> int:
-        """How many blocks of neighbours are resampled: the fewest degrees of freedom, at least 8."""
+        """The number of resampled blocks of neighbours: the fewest degrees of freedom, at least 8."""
         return min(self.n_rows, max(int(self.cosines(lags)[0].min()), _FEWEST_BLOCKS))
 
     def between_blocks(self, length: int, lags: int | None) -> Floats:
-        """How much larger the standard error of each mean is than if blocks of neighbours were independent.
+        """Ratio of each mean's standard error to that under independent blocks of neighbours.
 
         1 where `lags` says how far rows depend on each other.
 

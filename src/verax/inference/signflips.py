@@ -61,7 +61,7 @@ def few_differing(labels: np.ndarray[Any, Any], sums: Floats, n_models: int) -> 
 
 
 def size_of(cubes: Floats, squares: Floats) -> Floats:
-    """How large differences are that are not zero, from the sums of their third and second powers.
+    """The typical size of nonzero differences, from the sums of their third and second powers.
 
     Their mean, weighted by their squares: large ones among them make up most of a mean difference.
     """
@@ -373,7 +373,7 @@ def dirichlet_weights(n: int, draws: int, seed: int) -> Floats:
 
 
 def practical_ranks(differences: Floats, rope: float, weights: Floats) -> tuple[float, float, float]:
-    """The Bayesian signed-rank test: how probable it is that a difference is typically below the region of
+    """The Bayesian signed-rank test: the probability that a difference is typically below the region of
     practical equivalence, in it, or above it.
 
     In each draw of the weights the region with the largest probability wins.

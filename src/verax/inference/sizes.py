@@ -1,4 +1,4 @@
-"""How many rows or groups a question needs, given how much a mean varied before."""
+"""Sample sizes: rows or groups that a question needs, given the variation of a mean in a pilot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MANY = 10_000.0
 
 @dataclass(frozen=True)
 class MeanSpread:
-    """How much a mean varies over units, which are rows or groups.
+    """The variation of a mean over units, which are rows or groups.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class MeanSpread:
 
     @classmethod
     def at_most(cls, deviation: float) -> MeanSpread:
-        """Of rows whose standard deviation is at most this."""
+        """The variation of rows whose standard deviation is at most this."""
         return cls(deviation, 0.0, 1.0)
 
     def error_at(self, units: float) -> float:
@@ -62,7 +62,7 @@ class MeanSpread:
 
 @dataclass(frozen=True)
 class Goal:
-    """What the rows are to show.
+    """The goal of a study: the effect to show, its level and power.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Goal:
         return self.power_at(spread, units) >= self.power
 
     def units(self, spread: MeanSpread) -> float:
-        """The least number of units that is enough, two at least; infinite where none is."""
+        """The smallest sufficient number of units, at least two; infinite if none is."""
         if not (spread.error < math.inf and self.size > 0):
             return math.inf
         low, high = 1, 2
@@ -127,7 +127,7 @@ def _tail(freedom: float, away: float, limit: float) -> float:
 
 @dataclass(frozen=True)
 class Sharing:
-    """How rows of a group resemble each other: what more rows per group are worth.
+    """The correlation of rows of a group, which limits the value of more rows per group.
 
     Attributes
     ----------
@@ -150,12 +150,12 @@ class Sharing:
         return cls(deviation, min(max(correlation, 0.0), 1.0))
 
     def spread(self, rows_per_group: float) -> MeanSpread:
-        """How much means over groups of this size vary."""
+        """The variation of means over groups of this size."""
         per_group = self.correlation + (1 - self.correlation) / rows_per_group
         return MeanSpread.at_most(self.deviation * math.sqrt(per_group))
 
     def rows_per_group(self, goal: Goal, groups: float) -> float:
-        """How many rows each group needs; infinite where no number is enough."""
+        """The number of rows that each group needs; infinite if no number is enough."""
         if not goal.reached(self.spread(math.inf), groups):
             return math.inf
         low, high = 0, 1
@@ -172,7 +172,7 @@ class Sharing:
 def rows_until_decided(
     stakes: Floats, shares: Floats, difference: float, deviation: float, level: float
 ) -> float:
-    """About how many rows a confidence sequence takes until it excludes zero, on average.
+    """Approximate mean number of rows until a confidence sequence excludes zero.
 
     The capital of a stake s grows by s d - s^2 (d^2 + deviation^2) / 2 per row in logarithms, up to terms of
     third order; the sequence stops where the mixture reaches 2 / level.

@@ -1,4 +1,4 @@
-"""Results with a verdict: the findings that an analysis makes are shown the same way everywhere."""
+"""Results with a verdict: findings of an analysis are shown the same way everywhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WithVerdict:
     """
 
     def _findings(self) -> Iterable[Finding]:
-        """What the result claims, in the order in which it is told."""
+        """The claims of the result, in their order."""
         raise NotImplementedError
 
     def _tested_together(self) -> str:
@@ -34,7 +34,7 @@ class WithVerdict:
         return lines_of(self.verdict)
 
     def _concluded(self) -> dict[str, Any]:
-        """What JSON holds of the verdict."""
+        """The verdict in JSON."""
         return in_json(self.verdict)
 
 
@@ -49,7 +49,7 @@ class VerdictOnceCalled(Verdict):
 
 
 def in_brackets(interval: Interval, digits: int = 3, *, percent: bool = False) -> str:
-    """A confidence interval behind its number; nothing where there is none or its ends are equal.
+    """A confidence interval behind its number; empty without one, or if its ends are equal.
 
     It has more digits where its ends would look alike.
 
@@ -69,7 +69,7 @@ def in_brackets(interval: Interval, digits: int = 3, *, percent: bool = False) -
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """Names in a sentence; of many the first, and how many more there are.
+    """Names in a sentence; if there are many, the first ones and the number of others.
 
     >>> listed(["a", "b"]), listed(list("abcdefgh"), most=3)
     ('a and b', 'a, b, c and 5 more')

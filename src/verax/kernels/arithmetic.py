@@ -1,4 +1,4 @@
-"""Options of the compiler, and what forks need."""
+"""Options of the compiler, and its lock across forks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def compiled(function: Any) -> Any:
-    """A function that numba compiles; a full disk, on which its code cannot be kept, costs only time."""
+    """Compile a function by numba; on a full disk its code is compiled again in each process."""
     kernel = numba.njit(**OPTIONS)(function)
     save = kernel._cache.save_overload
 

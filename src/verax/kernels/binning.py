@@ -13,7 +13,7 @@ from verax.kernels.functions import bits, compiled
 def bin_numbers(
     key: Any, near: float, shift: int, first: int, top: int, infinite: int, one: int, out: Any
 ) -> None:
-    """The numbers of bins, as `engines.keys.bin_numbers` has them.
+    """The numbers of bins, as in `engines.keys.bin_numbers`.
 
     With `one` not zero, keys are probabilities: those above a half are counted down from `one`.
     """
@@ -80,7 +80,7 @@ def merge_runs(
     least: Any,
     most: Any,
 ) -> int:
-    """Sums and extremes by two sets of keys as those of one; returns how many different keys there are.
+    """Merge sums and extremes by two sets of keys; returns the number of different keys.
 
     Keys do not decrease.
     """

@@ -1,4 +1,4 @@
-"""The derivatives of one row for CatBoost, compiled: its gradient and the matrix of expected second ones."""
+"""Compiled derivatives of one row for CatBoost: its gradient and expected Hessian."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from verax.kernels.functions import compiled, select
 
-# How many rows are decided at a time: the nearest cache holds what their decisions cost.
+# Rows decided at a time: the nearest cache holds the costs of their decisions.
 _STRIP = 512
 
 
@@ -23,7 +23,7 @@ def cheapest(columns: Any, costs: Any, tie: float, out: Any) -> None:
 
 @compiled
 def _cheapest(columns: Any, costs: Any, tie: float, cost: Any, out: Any) -> None:
-    """The same with room for what the decisions of some rows cost."""
+    """The decisions, with room for the costs of the decisions of some rows."""
     k = len(columns)
     best, decided = np.empty(_STRIP), np.empty(_STRIP, np.int64)
     for start in range(0, out.size, _STRIP):

@@ -17,7 +17,7 @@ from verax.kernels.functions import bits, compiled, fma, from_bits, higher, lowe
 from verax.kernels.statistics import MODE, places
 from verax.kernels.texts import LOG, Kernel, pattern
 
-# How many rows are taken at a time.
+# Rows at a time.
 STRIP = 256
 # The bits of floats: those of exponents follow those of mantissas.
 _BITS, _MOST, _EVEN = np.uint64(52), np.uint64(2047), np.uint64(1024)

@@ -8,7 +8,7 @@ import numpy as np
 
 from verax.kernels.functions import bits, compiled, fetch, higher, lower, select
 
-# How many rows are numbered before they are added: the nearest cache holds them.
+# Rows numbered before they are added: the nearest cache holds them.
 _STRIP = 1024
 # Fewer where other numbers of each row, or its bins, are held as well.
 _SHORT = _STRIP // 4
@@ -223,7 +223,7 @@ def look_over(columns: Any, tolerance: float, least: Any, most: Any) -> tuple[in
 
 @compiled
 def _look_over(columns: Any, tolerance: float, low: Any, high: Any, gaps: Any) -> tuple[int, int]:
-    """The same with one extreme of each column, and one difference, for each row of a strip."""
+    """Look over rows, keeping extremes and a difference for each row of a strip."""
     n_columns, n_rows = columns.shape
     total = np.empty(_SHORT)
     n_off, n_certain = 0, 0

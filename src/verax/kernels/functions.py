@@ -77,7 +77,7 @@ def _collect(function: FunctionType, name: str, definitions: dict[str, ast.Funct
 
 
 class _Writing(ast.NodeTransformer):
-    """Writes out numbers that are known by name, and leaves out what they rule out."""
+    """Replaces names of known numbers by these, and drops branches that they rule out."""
 
     def __init__(self, scope: Mapping[str, Any]) -> None:
         self._scope = scope

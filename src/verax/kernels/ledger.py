@@ -1,4 +1,4 @@
-"""Compiled kernels, and whether they are worth loading: array calls answer until they took as long."""
+"""Compiled kernels, which are loaded once array calls have taken as long as loading takes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _loaded() -> ModuleType | None:
 
 
 class _Ledger:
-    """What this process has scored without certain kernels so far, in numbers.
+    """Numbers that this process has scored without certain kernels so far.
 
     A kernel takes a while to load, and longer to compile for the first time. Array calls answer until they
     have taken about as long: a single call does not wait, and many calls do not stay slow. There is no lock,

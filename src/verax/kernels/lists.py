@@ -1,4 +1,4 @@
-"""Compiled loops over lists of different lengths. Rules are formulas over these statistics.
+"""Compiled loops over lists of different lengths, for the statistics that rules are formulas over.
 
 The arrays are private copies that no caller can write to. The loops still do not rely on values
 they have read before: every index is bounded by the sizes of the arrays, whatever the arrays hold.

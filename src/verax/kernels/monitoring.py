@@ -88,7 +88,7 @@ def _add_run(
     sums: Any,
     table: Any,
 ) -> None:
-    """The same: the most likely class, then each class, or each threshold from the highest down."""
+    """Add rows to the sums of the most likely class, then each class or, from the highest, each threshold."""
     xs, gaps = np.empty(_STRIP), np.empty(_STRIP)
     hits, places = np.empty(_STRIP, np.int64), np.empty(_STRIP, np.uint64)
     for start in range(0, losses.size, _STRIP):

@@ -1,4 +1,4 @@
-"""The statistics of a row of forecasts: one table, from which all that knows of them is made.
+"""The statistics of a row of forecasts: the one table that all code about them is derived from.
 
 The passes fill them, the rules' formulas read them, the kernels keep them in a buffer with one row per
 statistic. `PLACE` says which row; nobody counts rows by hand. A new statistic is a line here, its

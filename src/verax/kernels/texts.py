@@ -18,7 +18,7 @@ Kernel = Callable[..., Any]
 
 
 def pattern(x: float) -> int:
-    """The 64 bits of a number."""
+    """The 64 bits of a float, as an integer."""
     return int(np.float64(x).view(np.uint64))
 
 

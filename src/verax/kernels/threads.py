@@ -1,4 +1,4 @@
-"""How many threads a computation may use, and work that they share."""
+"""The number of threads of a computation, and ways to share work among them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ C = TypeVar("C")
 
 
 def n_cores() -> int:
-    """How many cores this process may use, or `settings.cores`."""
+    """The number of cores for this process, or `settings.cores`."""
     if settings.cores is not None:
         return settings.cores
     try:

@@ -41,7 +41,7 @@ _NONE_MISSING = ("nnan", "nsz")
 
 @dataclass(frozen=True)
 class _Number:
-    """A value with its type; unsigned integers have the same instructions but for four of them."""
+    """A value with its type; all but four instructions are the same for unsigned integers."""
 
     value: Any
     signed: bool = True
@@ -154,7 +154,7 @@ class _Translator:
         self._results: list[Any] = []
 
     def run(self, names: dict[str, _Value]) -> list[_Number]:
-        """Write all of it, with what the arguments stand for; the numbers that are returned."""
+        """Write the whole function with these arguments; the numbers that it returns."""
         for name, value in names.items():
             self._bind(ast.Name(name), value)
         *body, last = self._function.body
@@ -167,7 +167,7 @@ class _Translator:
         return self._returned(last)
 
     def _run_to_exit(self) -> list[_Number]:
-        """The same for a function that returns in several places."""
+        """Write a function that returns in several places."""
         builder = self._builder
         with builder.goto_entry_block():
             self._results = [builder.alloca(_KINDS[kind]) for kind in _kinds(self._function)]
@@ -184,7 +184,7 @@ class _Translator:
         return [self._converted(number, _KINDS.get(kind, number.value.type)) for number, kind in numbers]
 
     def given(self, kind: Any, value: Any) -> _Value:
-        """What an argument of the caller stands for."""
+        """The value of an argument of the caller."""
         if isinstance(kind, types.BaseTuple):
             members = cgutils.unpack_tuple(self._builder, value, len(kind))
             return [
@@ -311,7 +311,7 @@ class _Translator:
         builder.position_at_end(after)
 
     def _go_on_to(self, block: Any) -> None:
-        """Let a block that has no end yet lead to another, and write there."""
+        """End an open block with a jump to another, and write there."""
         if not self._builder.block.is_terminated:
             self._builder.branch(block)
         self._builder.position_at_end(block)
@@ -359,7 +359,7 @@ class _Translator:
         return _View(_Local(pointer, shape, signed))
 
     def _part(self, node: ast.Subscript) -> Any:
-        """What an item is: a member of a tuple, or a part of an array."""
+        """An item: a member of a tuple, or a part of an array."""
         part = self._value(node.value)
         of = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(part, list):
@@ -384,7 +384,7 @@ class _Translator:
         return index if view.begin is None else self._builder.add(view.begin, index)
 
     def _address(self, view: _View) -> Any:
-        """Where an item is."""
+        """The address of an item."""
         array, builder = view.array, self._builder
         if isinstance(array, _Given):
             proxy = array.proxy
@@ -497,7 +497,7 @@ class _Translator:
         return number
 
     def _size(self, view: _View) -> _Number:
-        """How many items there are."""
+        """The number of items."""
         if isinstance(view.array, _Given) and not view.fixed and view.size is None:
             return _Number(view.array.proxy.nitems)
         return self._length(view)
@@ -505,7 +505,7 @@ class _Translator:
     # ---- values ----------------------------------------------------------------------------
 
     def _value(self, node: ast.expr) -> Any:
-        """What an expression stands for: a number, an array or a part of one, or several of them."""
+        """The value of an expression: a number, an array or a part of one, or several of them."""
         match node:
             case ast.Name(id=name) if name not in self._places:
                 return self._names[name]
@@ -523,7 +523,7 @@ class _Translator:
         return self._plain_number(node)
 
     def _helped(self, function: ast.FunctionDef, values: Sequence[_Value]) -> Any:
-        """What a function of the text returns, written in the place of its call."""
+        """The results of a function of the text, written in the place of its call."""
         names = [argument.arg for argument in function.args.args]
         helper = _Translator(self._context, self._builder, function, self._helpers)
         results = helper.run(dict(zip(names, values, strict=True)))
@@ -581,7 +581,7 @@ class _Translator:
         return self._converted(self._number(node), _TRUTH).value
 
     def _decided(self, all_of: bool, values: Sequence[ast.expr]) -> _Number:
-        """Whether all or any of some conditions hold; those that read arrays are also only if needed."""
+        """Whether all or any of some conditions hold; those that read arrays are evaluated only if needed."""
         builder = self._builder
         holds = self._truth(values[0])
         for condition in values[1:]:
@@ -690,7 +690,7 @@ class _Translator:
         return extreme
 
     def _known_extreme(self, sign: str, a: _Number, b: _Number) -> _Number:
-        """The same for two floats of which none is missing."""
+        """The extreme of two floats, neither of which is missing."""
         better = self._builder.fcmp_ordered(sign, b.value, a.value, flags=_NONE_MISSING)
         return _Number(self._builder.select(better, b.value, a.value, flags=_NONE_MISSING))
 

@@ -28,7 +28,7 @@ def pack_rows(ranked: Any, happened: Any, out: Any) -> int:
 
 @compiled
 def count_pools(packed: Any) -> int:
-    """How many different forecasts there are."""
+    """The number of different forecasts."""
     n = 1
     for i in range(1, packed.size):
         n += int((packed[i] >> np.uint64(1)) != (packed[i - 1] >> np.uint64(1)))

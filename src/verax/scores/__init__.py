@@ -1,1 +1,1 @@
-"""Rules and metrics: a formula each, what is known about it, and its name."""
+"""Rules and metrics: their formulas, properties and names."""

@@ -377,7 +377,7 @@ class Rule(ABC):
 
 
 def _with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
-    """A method of a rule that refuses what cannot be a number of classes."""
+    """A method of a rule that checks its number of classes."""
 
     @wraps(method)
     def checked(self: Any, n_classes: int) -> Any:

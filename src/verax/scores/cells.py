@@ -109,6 +109,6 @@ def _margin(labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
 
 
 def _moderate(weights: Floats) -> Floats:
-    """Weights scaled by a power of two where they are so extreme that products would overflow."""
+    """Weights, scaled by a power of two if their products would overflow."""
     exponents = np.frexp(weights.max(axis=1, keepdims=True))[1]
     return np.ldexp(weights, -exponents) if np.abs(exponents).max(initial=0) > EXTREME else weights

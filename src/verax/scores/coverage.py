@@ -114,7 +114,7 @@ _TOP = re.compile(r"top_([1-9][0-9]{0,17})_(accuracy|error)")
 
 
 def find_list_metric(name: object) -> RowMetric:
-    """The metric of top lists called so: a mean over rows of what a list says without a full distribution.
+    """The metric of top lists of this name: a mean over rows that needs no full distribution.
 
     >>> find_list_metric("top_5_accuracy").summary
     'outcome among the first 5'
@@ -143,7 +143,7 @@ def find_list_metric(name: object) -> RowMetric:
 
 
 def refuse_costs(argument: str, costs: object | None) -> None:
-    """Refuse costs of decisions where there are top lists."""
+    """Refuse costs of decisions for top lists."""
     if costs is not None:
         raise InputError(
             "cannot be used with top lists",

@@ -201,7 +201,7 @@ def _first_least(value: Array, *, exact: bool = False) -> Array:
 
 
 def _first_least_by_columns(value: Floats, exact: bool) -> Ints:
-    """The same for few columns, one after the other, which is several times as fast."""
+    """The first smallest value in few columns, one column after the other, which is several times as fast."""
     columns = np.ascontiguousarray(value.T)
     best = columns.min(axis=0)
     if not exact:
@@ -213,12 +213,12 @@ def _first_least_by_columns(value: Floats, exact: bool) -> Ints:
 
 
 def _rounding(cost: float) -> float:
-    """By how much costs may differ that are equal but for rounding."""
+    """The largest difference of costs that are equal but for rounding."""
     return 1e-12 * max(abs(cost), 1.0)
 
 
 def _expected_costs(p: Array, costs: CostsLike, n_classes: int) -> Array:
-    """What each decision is expected to cost: (N, K). Costs with a name are made some columns at a time."""
+    """(N, K) expected costs of each decision. Named costs are made some columns at a time."""
     if not isinstance(costs, str):
         return p @ move_like(cost_matrix(costs, n_classes), p)
     outcomes, step = np.arange(n_classes)[:, None], max(1, _CELLS // n_classes)
@@ -274,7 +274,7 @@ def _positions(
     *,
     deferral: bool = False,
 ) -> Ints:
-    """Labels or positions as positions; -1 for decisions that are deferred, where that is allowed."""
+    """Labels or positions as positions; -1 for deferred decisions, if these are allowed."""
     names = check_classes(classes, n_classes)
     if deferral and names is not None and DEFERRED in names:
         raise InputError("must not hold -1, which marks deferred decisions", argument="classes", kind="label")

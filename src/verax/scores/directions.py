@@ -1,4 +1,4 @@
-"""What the name of a logged metric says: which part of the data, which quantity, which way is better.
+"""The parts of a logged metric's name: data set, quantity, better direction.
 
 Nothing is guessed. verax rules are losses; common losses and scores have a known direction; for
 everything else the caller must state it.
@@ -92,7 +92,7 @@ NO_METRIC = frozenset(
 
 
 def unknown_direction(metrics: Sequence[str]) -> InputError:
-    """The error about metrics of which nobody has said whether lower or higher is better."""
+    """The error about metrics whose better direction is not known."""
     return InputError(
         "must say which direction is better",
         argument="directions",
@@ -163,7 +163,7 @@ class Name:
 
     @property
     def is_target(self) -> bool:
-        """Whether it is what the papers compare rules with: F1 or accuracy."""
+        """Whether the metric is one that the papers compare rules with: F1 or accuracy."""
         return _plain(self.base) in _TARGETS
 
     @property
@@ -192,7 +192,7 @@ _TARGETS, _HIGHER, _LOWER, _NO_METRIC = (
 
 
 def _direction(base: str) -> Direction | None:
-    """Which way is better, from a name without its part; None where the name does not say."""
+    """The better direction, from a name without its part; None if the name does not tell."""
     plain = _plain(base)
     if plain in _LOWER or plain in _HIGHER:
         return "min" if plain in _LOWER else "max"

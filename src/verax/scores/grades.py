@@ -1,4 +1,4 @@
-"""Grades of answers as losses: how far each is below the best possible grade."""
+"""Grades of answers as losses: their distance from the best possible grade."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ def _spread(points: Floats, values: Floats) -> Floats:
 
 
 def _descend(objective: Callable[[Floats], Floats], x: Floats, step: float) -> tuple[Floats, Floats]:
-    """Where moves of mass between classes lead to from each row, as long as they help; and the values there.
+    """Move mass between classes from each row as long as that helps; return the rows and values reached.
 
     Moves are tried in both directions between each two classes, and between one class and all others alike,
     so that classes that tie stay tied. A class gives at most what it has, which reaches the faces exactly.

@@ -86,7 +86,7 @@ def _named_costs(costs: str, n_classes: int) -> Floats:
 
 
 def _costs_like(costs: CostsLike, counts: Floats) -> Floats:
-    """The matrix of costs where the tables of counts are."""
+    """The matrix of costs, on the device of the tables of counts."""
     n_classes = counts.shape[-2]
     if not are_elsewhere(counts):
         return cost_matrix(costs, n_classes)
@@ -370,7 +370,7 @@ class DecisionMetric:
     settings: tuple[CostsLike, Normalization] | None = field(default=None, compare=False)
 
     def slopes_at(self, counts: Floats, y: Ints, decisions: Ints) -> Floats | None:
-        """(C,) derivatives by the weights of cells of a (K, K) table; None where no formula is known."""
+        """(C,) derivatives by the weights of cells of a (K, K) table; None if no formula is known."""
         slopes = self.slopes
         if slopes is None and self.of_row is not None:
             slopes = partial(slopes_of_mean, of_row=self.of_row)

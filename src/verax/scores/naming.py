@@ -1,4 +1,4 @@
-"""What to say of names that are not known: the nearest known one, and what other packages call things."""
+"""Advice on unknown names: the nearest known one, and the names of other packages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ METHODS_ELSEWHERE = {
 
 
 def metric_hint(name: str) -> str | None:
-    """What to say of a metric that was given as a rule; None where it is none.
+    """Advice on a metric passed as a rule; None for other names.
 
     >>> metric_hint("recall")[:56]
     "'recall' is a metric, not a rule: `evaluate` shows it as"

@@ -187,7 +187,7 @@ def parse(text: Rule | str) -> Rule:
 
 
 def former_name(text: Rule | str) -> str | None:
-    """A name of earlier versions in a text that names a rule; None where there is none.
+    """A name of earlier versions in a text that names a rule; None without one.
 
     >>> former_name("penalized(log)"), former_name("log_score")
     ('log', None)
@@ -197,7 +197,7 @@ def former_name(text: Rule | str) -> str | None:
 
 
 def _levels_up() -> int:
-    """How far up the caller outside verax is: that is where a name was typed."""
+    """The stack level of the caller outside verax, where a name was typed."""
     level, frame = 2, sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "verax":
         level, frame = level + 1, frame.f_back
@@ -246,7 +246,7 @@ def _rule(node: ast.expr, text: str) -> Rule:
 
 
 def _today(name: str) -> str:
-    """What a rule is called now; a rule that somebody registered under a former name keeps it."""
+    """The current name of a rule; a rule registered by a user under a former name keeps it."""
     return name if name in RULES else _FORMERLY.get(name, name)
 
 

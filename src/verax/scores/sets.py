@@ -1,4 +1,4 @@
-"""Proper scores of prediction sets: they elicit what a set is for. Coverage alone does not.
+"""Proper scores of prediction sets, which elicit the intended set; coverage alone does not.
 
 Lower is better. They are rules like any other, but for the rows that they score: `Sets` in place of
 probabilities.

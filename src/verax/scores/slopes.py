@@ -1,4 +1,4 @@
-"""How metrics of decisions change with the weight of one cell of the confusion table: their derivatives.
+"""Derivatives of decision metrics in the weights of the cells of the confusion table.
 
 Each function takes the (K, K) table and the (C,) outcomes and decisions of cells, and gives (C,) derivatives.
 They say how much each group of rows moves a metric, without computing it once per group. All of them sum to
@@ -14,7 +14,7 @@ from verax.scores.cells import CostOf
 
 
 def slopes_of_mean(counts: Floats, y: Ints, decisions: Ints, of_row: CostOf) -> Floats:
-    """Of a metric that is a mean over rows.
+    """The derivatives of a metric that is a mean over rows.
 
     >>> from verax.scores.metrics import METRICS
     >>> right = METRICS["accuracy"].of_row
@@ -28,7 +28,7 @@ def slopes_of_mean(counts: Floats, y: Ints, decisions: Ints, of_row: CostOf) -> 
 
 
 def slopes_of_kappa(counts: Floats, y: Ints, decisions: Ints, cost_of: CostOf) -> Floats:
-    """Of kappa with costs: 1 - observed / by_chance, by_chance the cost of the product of the margins."""
+    """The derivatives of kappa, 1 - observed / by_chance (the cost of the product of the margins)."""
     at = np.nonzero(counts)
     classes = np.arange(len(counts))
     cost = cost_of(classes[:, None], classes[None, :])
@@ -41,7 +41,7 @@ def slopes_of_kappa(counts: Floats, y: Ints, decisions: Ints, cost_of: CostOf) -
 
 
 def slopes_by_class(counts: Floats, y: Ints, decisions: Ints, of_row: CostOf) -> Floats:
-    """Of the mean over the classes that happened of the mean over their rows."""
+    """The derivatives of the mean, over the classes that happened, of the means over their rows."""
     classes = np.arange(len(counts))
     truth = counts.sum(axis=1)
     per_class = (counts * of_row(classes[:, None], classes[None, :])).sum(axis=1) / truth
@@ -49,7 +49,7 @@ def slopes_by_class(counts: Floats, y: Ints, decisions: Ints, of_row: CostOf) ->
 
 
 def slopes_of_macro_ppv(counts: Floats, y: Ints, decisions: Ints) -> Floats:
-    """Of the mean over the classes of hits / times it was decided for."""
+    """The derivatives of the mean over the classes of hits / number of decisions for it."""
     decided = counts.sum(axis=0)
     precision = np.diagonal(counts) / decided
     right = np.equal(y, decisions)
@@ -57,7 +57,7 @@ def slopes_of_macro_ppv(counts: Floats, y: Ints, decisions: Ints) -> Floats:
 
 
 def slopes_of_macro_f1(counts: Floats, y: Ints, decisions: Ints) -> Floats:
-    """Of the mean over the classes of 2 * hits / (times it happened + times it was decided for)."""
+    """The derivatives of the mean over the classes of 2 * hits / (outcomes + decisions of it)."""
     involved = counts.sum(axis=1) + counts.sum(axis=0)
     loss = 2 * np.diagonal(counts) / involved**2
     gain = np.where(y == decisions, 2 / involved[y], 0.0)

@@ -1,4 +1,4 @@
-"""Tallies as values that can be stored, rules by name: what is stored runs no code when it is read."""
+"""Tallies as values that can be stored, rules by name: reading runs no stored code."""
 
 from __future__ import annotations
 

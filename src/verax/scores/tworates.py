@@ -47,7 +47,7 @@ def check_two(name: str, n_classes: int) -> None:
 
 @of_counts
 def share_of(counts: Floats, name: str) -> Floats:
-    """A share, of each table of counts; NaN where there is nothing to count.
+    """A share, from each table of counts; NaN if there is nothing to count.
 
     >>> float(share_of(np.array([[5.0, 1], [1, 3]]), "sensitivity"))
     0.75

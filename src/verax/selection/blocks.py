@@ -255,7 +255,7 @@ class HBlockSplit(BaseCrossValidator):
         return np.repeat(np.arange(self.n_blocks), np.diff(edges))
 
     def _roles(self, start: int) -> Ints:
-        """What each block is for in the fold that starts at this one."""
+        """The role of each block in the fold that starts at this one."""
         ring = (start + np.arange(self.n_blocks)) % self.n_blocks
         between = self.gap_blocks if self.n_validation else 0
         validation = ring[: self.n_validation]
@@ -320,7 +320,7 @@ def _orders(n: int, recordings: list[tuple[Any, Ints]]) -> list[Ints]:
 
 
 def _series(n: int, keys: list[tuple[Any, Ints]]) -> list[tuple[str, Ints]]:
-    """The rows of every series, with what it is called in messages; without keys, all rows are one."""
+    """The rows of every series, with its name in messages; without keys, all rows are one series."""
     if not keys:
         return [("", np.arange(n))]
     joint = np.stack([codes for _, codes in keys], axis=1)

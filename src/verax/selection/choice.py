@@ -508,7 +508,7 @@ def _columns(history: Epochs, metrics: Any, argument: str) -> list[str] | None:
 
 
 def _default_rules(history: Epochs) -> list[str]:
-    """The rules of verax in a history; without any, whatever has a direction."""
+    """The rules of verax in a history; without any, all columns with a direction."""
     rules = [c for c in history.judged if history.names[c].is_judge]
     rules = rules or [c for c in history.judged if history.known_direction(c) is not None]
     if not rules:

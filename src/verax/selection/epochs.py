@@ -36,7 +36,7 @@ class Epochs:
         return {column: Name.of(column) for column in self.values}
 
     def direction(self, metric: str | Rule) -> Direction:
-        """Which direction of a metric is better; an error where it is not known.
+        """The better direction of a metric; an error if it is not known.
 
         Parameters
         ----------
@@ -51,7 +51,7 @@ class Epochs:
         return self.direction_of(self.find(metric))
 
     def direction_of(self, column: str) -> Direction:
-        """Which direction of a column is better; an error where it is not known.
+        """The better direction of a column; an error if it is not known.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Epochs:
         return len(self.epochs)
 
     def epoch_at(self, i: int) -> int | float:
-        """The number of the i-th epoch, whole where it is.
+        """The number of the i-th epoch, as an integer if it is whole.
 
         Parameters
         ----------

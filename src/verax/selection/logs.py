@@ -35,7 +35,7 @@ _BOUND = re.compile(r"(?P<curve>.+ - .+)__(?:MIN|MAX)")
 
 
 class Unified(NamedTuple):
-    """Records of one run with a name per metric, and what was left out on the way."""
+    """Records of one run with a name per metric, and notes on anything left out."""
 
     records: list[Record]
     notes: list[str]
@@ -115,7 +115,7 @@ def _left_out(names: Sequence[str]) -> list[str]:
 
 
 def _chosen(labels: Sequence[str], run: str | None) -> dict[str, str]:
-    """The runs to read, with what goes in front of the names of their metrics.
+    """The runs to read, with the prefixes of their metrics.
 
     Runs that differ in the part of the data alone ("train", "validation") belong together.
     """

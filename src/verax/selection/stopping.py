@@ -317,7 +317,7 @@ def _rule(rule: Rule | str) -> Rule:
 def _loss_of(
     monitor: str | None, rule: Rule | str | None, method: str | Sequence[str]
 ) -> RefinementLoss | None:
-    """What computes the monitored number, where it is more than a rule."""
+    """The function that computes the monitored number, if it is more than a rule."""
     if monitor is None:
         return None
     check_choice("monitor", monitor, ("refinement",))

@@ -158,7 +158,7 @@ def sliding_windows(
 
 
 def _starts(chosen: Ints, labels: np.ndarray[Any, Any] | None, length: int, step: int) -> tuple[Ints, int]:
-    """Where windows start, and how many of the rows are in none."""
+    """The first rows of windows, and the number of rows in none."""
     new = np.diff(chosen) != 1
     if labels is not None:
         new |= labels[chosen[1:]] != labels[chosen[:-1]]

@@ -137,7 +137,7 @@ class CatBoostObjective:
     no_jit = True
 
     def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> list[tuple[float, float]]:
-        """Of two classes: derivatives of minus the loss, which CatBoost maximises.
+        """Derivatives for two classes of minus the loss, which CatBoost maximises.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class CatBoostObjective:
         return list(zip((factor * g).tolist(), (factor * h).tolist(), strict=True))
 
     def calc_ders_multi(self, approxes: Any, target: float, weight: float) -> tuple[Any, Any]:
-        """Of one row: the derivatives, and the matrix of the expected second ones.
+        """The derivatives of one row, and its expected Hessian.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class CatBoostObjective:
         return row.derivatives(z, int(target), -weight)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied: not the compiled loop."""
+        """The state to copy, without the compiled loop."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 

@@ -28,7 +28,7 @@ Names = Sequence[Hashable]
 
 @dataclass(frozen=True)
 class Order:
-    """How positions that a library passes become positions in the caller's order, and back.
+    """The map from a library's class positions to positions in the caller's order, and back.
 
     Attributes
     ----------
@@ -80,12 +80,12 @@ class Order:
         return scores if self.as_it_is else scores[:, np.argsort(self.positions)]
 
     def back(self, values: Array) -> Array:
-        """What was computed for columns of the order, in the columns of the library."""
+        """Results for columns in the caller's order, in the columns of the library."""
         return values if self.as_it_is else values[:, list(self.positions)]
 
 
 def require_order(rule: Rule, n_classes: int, passes: str) -> None:
-    """Refuse an ordinal rule where nothing tells the order. Two classes have none that matters."""
+    """Refuse an ordinal rule without a known order, which two classes do not need."""
     if rule.ordinal and n_classes > 2:
         raise InputError(
             f"must list the classes, lowest first: {name_of(rule)} is ordinal, and {passes} passes the "

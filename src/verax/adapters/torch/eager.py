@@ -52,7 +52,7 @@ def eager_loss(
 
 @dataclass(frozen=True)
 class _Work:
-    """What a loss is asked for, but for the logits: (N, K) rows."""
+    """The arguments of a loss other than the logits, which are (N, K) rows."""
 
     rule: Rule
     target: Tensor
@@ -162,7 +162,7 @@ def shape_of_losses(logits: Tensor, target: Tensor) -> tuple[int, ...]:
 
 
 def computed_in(logits: Tensor, target: Tensor) -> torch.dtype:
-    """The type that losses are computed in: float32, or float64 where one of both is."""
+    """The type that losses are computed in: float32, or float64 if logits or targets are."""
     wide = torch.float64 in (logits.dtype, target.dtype)
     return torch.float64 if wide else torch.float32
 
@@ -187,7 +187,7 @@ def row_losses(rule: Rule, batch: TrainingRows, label_smoothing: float, names: A
 
 
 def _flag_invalid(batch: TrainingRows, names: ArgumentNames) -> Tensor | None:
-    """Which rows are invalid; on the CPU, where looking costs nothing, an error if any is, and None."""
+    """Flag invalid rows; on the CPU, where looking is free, raise an error if there are any, else None."""
     if is_on_host(batch.rows):
         refuse_invalid(on_host(batch), names)
         return None

@@ -52,7 +52,7 @@ def fused_loss(
     reduction: str,
     ignore_index: int | None,
 ) -> Tensor:
-    """What `eager_loss` computes, by the operators."""
+    """The loss of `eager_loss`, by the operators."""
     rows, y, w = flatten(logits, target, weights, logits=True)
     if class_weights is not None:
         check_class_weights(class_weights, rows.shape[1])
@@ -80,7 +80,7 @@ def _loss(
     reduction: str,
     ignore_index: int | None,
 ) -> tuple[Tensor, Tensor]:
-    """The loss of (N, K) logits, and the total weight where there is a mean."""
+    """The loss of (N, K) logits, and the total weight if it is a mean."""
     loss, weight = _empty(logits, reduction)
     rows = _rows(logits, target, weights, class_weights, ignore_index)
     if rows is not None:
@@ -170,7 +170,7 @@ class _EarlyGradient:
         reduction: str,
         ignore_index: int | None,
     ) -> _EarlyGradient | None:
-        """That of such rows; None where the gradient must wait."""
+        """The gradient of these rows; None if it must wait."""
         if reduction == "none":
             return None
         rows = _rows(logits, target, weights, class_weights, ignore_index)
@@ -242,7 +242,7 @@ def _rows(
     class_weights: Tensor | None,
     ignore_index: int | None,
 ) -> LossRows | None:
-    """The rows as memory that kernels read; None where there are none, or no GPU to compile for."""
+    """The rows as memory that kernels read; None without rows, or without a GPU to compile for."""
     place = places.locate(logits) if len(logits) else None
     if place is None:
         return None
@@ -367,7 +367,7 @@ class Loss(torch.nn.Module):
         self._number = number_of(self.rule)
 
     def extra_repr(self) -> str:
-        """What `print(model)` says about it."""
+        """The text of the module in `print(model)`."""
         ignored = "" if self.ignore_index is None else f", ignore_index={self.ignore_index}"
         smoothing = f", label_smoothing={self.label_smoothing:g}" if self.label_smoothing else ""
         weights = show_class_weights(self.class_weights)

@@ -371,7 +371,7 @@ class Score(_RuleSums):
         return "Score"
 
     def extra_repr(self) -> str:
-        """What `print(model)` says about it."""
+        """The text of the module in `print(model)`."""
         return name_of(self.rule) + show_class_weights(self.class_weights)
 
 
@@ -485,7 +485,7 @@ class RefinementScore(_ExactMetric):
         return torch.tensor(value, dtype=torch.float64).to(self.device, _floats_of(self.device))
 
     def extra_repr(self) -> str:
-        """What `print(model)` says about it."""
+        """The text of the module in `print(model)`."""
         return f"{name_of(self.rule)}, {self.loss.method}"
 
 

@@ -22,7 +22,7 @@ _SHOWN = 6
 
 
 class _TorchCalls:
-    """The array-API namespace of PyTorch, with direct calls for what rows need: fewer layers, one graph."""
+    """The array-API namespace of PyTorch, with direct calls of some functions: fewer layers, one graph."""
 
     softmax: Any = staticmethod(lambda z: torch.softmax(z, 1))
     log_softmax: Any = staticmethod(lambda z: torch.log_softmax(z, 1))
@@ -74,12 +74,12 @@ _LIMITS = {size: Unity.at(8 * size).limit for size in (1, 2, 4, 8)}
 
 
 def limit_of(x: Tensor) -> float:
-    """How far sums of probabilities may be from 1, in the precision that they came in."""
+    """The largest distance of sums of probabilities from 1, given their precision."""
     return _LIMITS[x.element_size()]
 
 
 def keeping_types(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """What `Module.to` does to a tensor, but for its type: it moves to where `fn` moves it."""
+    """Move a tensor as `Module.to` does, without changing its type."""
 
     def moved(x: Tensor) -> Tensor:
         result = fn(x)
@@ -95,7 +95,7 @@ def is_on_host(x: Tensor) -> bool:
 
 
 def is_transformed() -> bool:
-    """Whether `torch.func` transforms what is computed. Compilers cannot follow the question."""
+    """Whether `torch.func` transforms the computation. Compilers cannot follow this test."""
     return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
 
 
@@ -125,7 +125,7 @@ def as_rows(
     class_weights: Tensor | None = None,
     by_numpy: bool = False,
 ) -> TrainingRows:
-    """What `flatten` gives, computed with in `dtype`, by PyTorch or by NumPy."""
+    """The rows from `flatten`, for computing in `dtype`, by PyTorch or by NumPy."""
     z: Any = _as(dtype, rows)
     y: Any = _as(dtype if target.ndim == 2 else torch.int64, target)
     w: Any = None if weights is None else _as(dtype, weights)

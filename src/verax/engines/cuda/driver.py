@@ -67,7 +67,7 @@ class Room(NamedTuple):
 
 
 class CompilerMissingError(VeraxError):
-    """There is no driver, or no compiler, that can be used."""
+    """No usable NVIDIA driver or compiler."""
 
 
 class Device:
@@ -107,7 +107,7 @@ class Device:
             raise VeraxError(f"{function} failed on the GPU: {(text.value or b'unknown error').decode()}.")
 
     def current(self) -> Device:
-        """While in force, as a context, calls are about this GPU."""
+        """A context in which driver calls are about this GPU."""
         return self
 
     def __enter__(self) -> None:
@@ -145,7 +145,7 @@ class Device:
         self._call("cuMemsetD8Async", pointer, 0, size, stream)
 
     def borrow(self, host: int, memory: int) -> Room | None:
-        """So many bytes of the host and of the device; None where they are taken or too few."""
+        """Borrow these numbers of bytes of the host and of the device; None if they are taken or too few."""
         if host > _ROOM or memory > _MEMORY or not self._lock.acquire(blocking=False):
             return None
         return self._lent
@@ -178,13 +178,13 @@ class Device:
         self._call("cuMemcpyHtoDAsync_v2", pointer, source.ctypes.data, source.nbytes, stream)
 
     def allocate(self, size: int) -> int:
-        """Memory of its own, for libraries that lend none."""
+        """Allocate memory, for libraries that lend none."""
         pointer = ctypes.c_uint64()
         self._call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
         return pointer.value
 
     def free(self, pointer: int) -> None:
-        """Give such memory back; this may happen anywhere, and so late that there is no GPU any more."""
+        """Free allocated memory; may be called so late that there is no GPU any more."""
         if self._cuda.cuCtxPushCurrent_v2(self._context) == 0:
             self._cuda.cuMemFree_v2(ctypes.c_uint64(pointer))
             self._cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))

@@ -27,7 +27,7 @@ def _gradient(rule: Any, form: RowLayout, with_loss: bool) -> Program | None:
 
 @dataclass(frozen=True)
 class LossRows:
-    """Logits, outcomes and weights where they are.
+    """Logits, outcomes and weights in the memory of a GPU.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class View(NamedTuple):
 
 
 def layout(rows: View) -> dict[str, Any]:
-    """How (n, K) rows lie in memory, as `Form` has it."""
+    """The layout of (n, K) rows in memory, as options of `RowLayout`."""
     columns = rows.strides[1] != 1
     return {"columns": columns, "dense": not columns and rows.strides[0] == rows.shape[1]}
 
@@ -73,7 +73,7 @@ class Place(NamedTuple):
 
 
 def locate(x: Array) -> Place | None:
-    """Where an array is; None if it is not on an NVIDIA GPU that kernels can be compiled for."""
+    """The GPU that holds an array; None if kernels cannot be compiled for it."""
     package = type(x).__module__.partition(".")[0]
     find = {"torch": _of_torch, "cupy": _of_cupy, "jaxlib": _of_jax, "jax": _of_jax}.get(package)
     return None if find is None else find(x)
@@ -89,7 +89,7 @@ def _of_torch(x: Any) -> Place | None:
 
 @cache
 def _torch_gpu(index: int) -> tuple[Device, Callable[[], int], Any, Any] | None:
-    """A GPU with what a place has of it; the stream is asked for again in each call."""
+    """The parts of a place on a GPU; its stream is looked up in each call."""
     import torch
 
     gpu = None if torch.version.cuda is None else device(index)

@@ -71,7 +71,7 @@ ROWS, ZERO, VALUES, SUMS, TARGETS, WEIGHTS, POSITIVE = range(7)
 
 @dataclass(frozen=True)
 class RowLayout:
-    """What the rows look like.
+    """Types and memory layout of rows.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class _Geometry:
 
     @classmethod
     def of(cls, n_classes: int, bytes_per_value: int, arrays: int) -> _Geometry | None:
-        """How K classes are shared out; None where a row is too long for shared memory."""
+        """The division of K classes among threads; None where a row is too long for shared memory."""
         if n_classes <= _IN_REGISTERS:
             return cls(True, 1, n_classes, 8, 0)
         threads = 1
@@ -177,7 +177,7 @@ class _Geometry:
 
     @classmethod
     def of_probabilities(cls, n_classes: int, bytes_per_value: int) -> _Geometry | None:
-        """How rows of K probabilities that lie side by side are shared out."""
+        """The division of rows of K contiguous probabilities among threads."""
         if n_classes * bytes_per_value > _WALKED:
             return cls.of_sides(n_classes, bytes_per_value)
         # An odd number of those that are read at once, so that threads read different banks.
@@ -187,7 +187,7 @@ class _Geometry:
 
     @classmethod
     def of_sides(cls, n_classes: int, bytes_per_value: int) -> _Geometry | None:
-        """How the K - 1 classes on both sides of the outcome are shared out (`sides.cu`)."""
+        """The division of the K - 1 classes beside the outcome among threads (`sides.cu`)."""
         threads = 4
         while threads < 32 and -(-(n_classes - 1) // (threads - 1)) > _PER_THREAD:
             threads *= 2
@@ -337,7 +337,7 @@ def gradient_program(rule: Formula, form: RowLayout, *, with_loss: bool = False)
 
 
 def _keeps_row(form: RowLayout, geometry: _Geometry | None) -> bool:
-    """Whether a thread keeps its share of a row of logits, and of what is made of it, in registers."""
+    """Whether a thread keeps its share of a row of logits, with the results, in registers."""
     if geometry is None or geometry.registers:
         return False
     return form.computed == "float32" and geometry.classes_per_thread <= _PER_THREAD
@@ -420,7 +420,7 @@ def _source(
 
 
 def _bits_per_factor(geometry: _Geometry, real: str) -> float:
-    """How small, as a power of 1/2, factors of a product may be that is not watched (`PLAIN`)."""
+    """Smallest factors, as a power of 1/2, of a product that is not guarded against underflow (`PLAIN`)."""
     if geometry.walks:
         return 200.0
     if geometry.registers or geometry.split:
@@ -459,7 +459,7 @@ def _formulas(trace: Trace) -> str:
 
 
 def _quick_formulas(trace: Trace) -> str:
-    """The same without branches, for rows that are done again with care where `sure` is false afterwards."""
+    """The formulas without branches; rows for which `sure` becomes false are computed again with care."""
     lines = ["__device__ inline void quick_formulas(const Stats& stats, real* losses, bool& sure) {"]
     lines += _steps(trace, texts=_TEXTS | _QUICK)
     lines += [f"    losses[{r}] = {loss};" for r, loss in enumerate(trace.losses)]

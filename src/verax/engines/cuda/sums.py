@@ -49,7 +49,7 @@ _ROWS, _WEIGHTED_ROWS, _NOT_FINITE = 8, 14, 2
 
 
 class DeviceSums(NamedTuple):
-    """What a tally needs to know of some rows; weights are in the unit that was asked for.
+    """Sums over rows on a GPU; weights are in the requested unit.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class DeviceSums(NamedTuple):
 
 
 class _Input(NamedTuple):
-    """The memory of some rows, and what must stay alive while it is used."""
+    """The memory of some rows, and the arrays that must stay alive while it is used."""
 
     place: Place
     form: RowLayout
@@ -110,7 +110,7 @@ def sums_on_gpu(
 
 @lru_cache(maxsize=128)
 def program_of(rules: tuple[Formula, ...], form: RowLayout, decisions: bool, most: int) -> Program | None:
-    """The kernel for such rows (`sums_program`), written once."""
+    """The kernel for these rows (`sums_program`), written once."""
     return sums_program(rules, form, decisions=decisions, most=most)
 
 
@@ -147,7 +147,7 @@ def _read(rows: Forecasts) -> _Input | None:
 def _row_layout(
     n_classes: int, types: tuple[str, str, str | None], logits: bool, columns: bool, dense: bool
 ) -> RowLayout:
-    """What rows of these types look like; the same object again, which is quickly found among keys."""
+    """The layout of rows of these types; the same object again, for quick look-ups."""
     return RowLayout(n_classes, *types, columns=columns, dense=dense, logits=logits)
 
 
@@ -206,7 +206,7 @@ class Pass:
         scale: float = 1.0,
         ignore: int = 0,
     ) -> None:
-        """Say where everything is, and compile."""
+        """Set the addresses of rows and results, and compile."""
         self._device, self._stream, self._cells, self._weighted = (
             place.device,
             place.stream,
@@ -308,7 +308,7 @@ class _Run:
         return None if isinstance(sums, np.ndarray) else sums
 
     def _bind(self, size: int, memory: int | None) -> None:
-        """Say where sums are: in memory that the device lends until they are known, or in one's own."""
+        """Place the sums in memory lent by the device, or in scratch memory."""
         read, work, rows = self._read, self._pass, self._rows
         self._scratch: Scratch | None = None
         if memory is None:
@@ -433,14 +433,14 @@ class _Table(NamedTuple):
 
 
 def _moments(rows: Sequence[Floats]) -> Moments:
-    """Moments as a kernel has left them (`settle_moments`)."""
+    """Moments from the results of a kernel (`settle_moments`)."""
     weight, high, low, m2, infinite, count = rows
     none = np.zeros(len(weight))
     return Moments(Sum(weight, none), Sum(high, low), m2, Sum(infinite, none), count)
 
 
 def zero_rows(rows: Any, most: int) -> list[int]:
-    """The first rows with weight that had given their outcome probability zero."""
+    """The first rows with weight whose outcome had probability zero."""
     numbers: list[int] = []
     for batch in rows.batches(max(1, _BLOCK // rows.n_classes)):
         stats = compute(batch, {"log_true"})

@@ -331,7 +331,7 @@ def _fraction(x: Fraction | None) -> str:
 
 
 def _numbers(values: tuple[float, ...]) -> list[str]:
-    """Numbers as small fractions where they are that, else with enough digits to differ."""
+    """Numbers as small fractions if they are such, else with enough digits to differ."""
     same = np.allclose(values, values[0], rtol=1e-12, atol=0)
     texts = [[_number(value, digits) for value in values] for digits in range(6, 18)]
     return texts[0] if same else next((t for t in texts if len(set(t)) > 1), texts[-1])
@@ -471,7 +471,7 @@ def _uncancelled(panel: ForecastPanel, truth: Ints, other: Ints) -> Floats | flo
 
 
 def _confirmed(panel: ForecastPanel, forecast: int, truth: int, tied: bool) -> bool:
-    """Whether a small gain is larger than what rounding the probabilities differently would change."""
+    """Whether a small gain is larger than the effect of rounding the probabilities differently."""
     rows, q = [forecast, truth], panel.p[truth]
     gain, _ = expected_gain(panel.loss[forecast], panel.loss[truth], q)
     scale = panel.scale[rows].max()
@@ -523,7 +523,7 @@ def _distance_sensitive(panel: ForecastPanel) -> SearchResult:
 
 
 def _plateaus(panel: ForecastPanel) -> list[_Pair]:
-    """Where the loss stops short on the way to a corner, as clipped probabilities make it do."""
+    """The corner before which the loss stops changing, as with clipped probabilities."""
     pairs = []
     for ladder in panel.probes.ladders:
         y = int(np.argmax(panel.p[ladder[0]] - panel.p[ladder[-1]]))
@@ -623,7 +623,7 @@ class _Hunts:
         )
 
     def panels(self, name: str) -> Iterator[ForecastPanel]:
-        """What a search found, as small panels."""
+        """The counterexamples of a search, as small panels."""
         yield from list(self._panels[name])
         for forecasts in self._sources[name]:
             self._panels[name].append(

@@ -1,4 +1,4 @@
-"""What scores of top lists promise: exact lists of every length are compared under exact truths.
+"""Certificates of scores of top lists: exact lists of every length are compared under exact truths.
 
 A score is consistent for lists of k classes if no such list has a smaller expected loss than a true one: the
 k most likely classes with their probabilities. It is strictly so if every other list has a larger one. It is
@@ -64,7 +64,7 @@ def list_findings(rule: Padded, n_classes: int) -> Iterator[tuple[str, int, List
 
 
 def lists_note(n_classes: int) -> str:
-    """What was compared, in words."""
+    """The comparisons, in words."""
     parts = _PARTS[n_classes]
     return (
         f"Top lists: all lists with confidences that are multiples of 1/{parts}, invalid ones too, were "

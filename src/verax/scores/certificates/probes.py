@@ -1,4 +1,4 @@
-"""Where to look for counterexamples: exact forecasts, simplest first, and an optimiser between them."""
+"""Candidates for counterexamples: exact forecasts, simplest first, and an optimiser between them."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _random(n_classes: int, seed: int) -> Iterator[Counts]:
 
 
 def _near_ties(n_classes: int, grid: set[Counts]) -> Iterator[Counts]:
-    """Forecasts one step away from a tie for most likely: where a mode is hardest to see."""
+    """Forecasts one step away from a tie for most likely, where a mode is hardest to see."""
     for size in range(2, n_classes + 1):
         for members in combinations(range(n_classes), size):
             for bump, total in ((b, t) for b in members for t in _BUMPS):
@@ -185,7 +185,7 @@ def _near_ties(n_classes: int, grid: set[Counts]) -> Iterator[Counts]:
 
 
 def _moved(row: Counts, i: int, j: int, parts: int) -> Counts | None:
-    """The forecast with 1/parts of all mass moved from class i to class j; None where i has less."""
+    """The forecast with 1/parts of all mass moved from class i to class j; None if i has less."""
     total = lcm(sum(row), parts)
     counts = [n * (total // sum(row)) for n in row]
     counts[i] -= total // parts
@@ -215,7 +215,7 @@ def to_simplex(x: Floats) -> Floats:
 def minimise(
     objective: Callable[[Floats], Floats], start: Floats, rounds: int, rng: np.random.Generator
 ) -> Floats:
-    """The row where `objective`, which takes a batch of rows, was found smallest.
+    """The row at which `objective`, which takes a batch of rows, is smallest.
 
     Evolution of a population, not descent: it takes whole batches, and rules may jump.
     """
@@ -243,7 +243,7 @@ def minimise(
 
 
 def losses_function(rule: object) -> tuple[str, Losses]:
-    """The name of what is to be certified, and its losses for every outcome."""
+    """The name of the score to certify, and its losses for every outcome."""
     if isinstance(rule, str):
         rule = parse(rule)
     if isinstance(rule, SetRule):
@@ -267,7 +267,7 @@ def losses_function(rule: object) -> tuple[str, Losses]:
 
 
 def call(f: Callable[..., Any], name: str, y: object, p: Floats) -> float:
-    """The loss that a function gives a forecast; refuses what is not a number."""
+    """The loss that a function gives a forecast; refuses anything but a number."""
     try:
         value = f(y, p)
     except Exception as error:
@@ -298,7 +298,7 @@ def _complaint(name: str, y: object, p: Floats, what: str) -> RuleError:
 
 @dataclass(frozen=True)
 class ForecastPanel:
-    """Exact forecasts with their losses for every outcome: what every property is decided on."""
+    """Exact forecasts with their losses for every outcome, on which all properties are decided."""
 
     probes: Probes
     losses: Losses
@@ -342,7 +342,7 @@ def magnitude(x: Floats) -> Floats:
 
 
 def scales_of(loss: Floats, floor: float) -> Floats:
-    """What the rounding errors of each row are relative to."""
+    """The scale of the rounding errors of each row."""
     return np.asarray(np.maximum(magnitude(loss).max(axis=1), floor))
 
 
@@ -371,7 +371,7 @@ def expected(loss: Floats, truth: Floats) -> Floats:
 
 
 def expected_gain(other: Floats, honest: Floats, truth: Floats) -> tuple[Floats, Floats]:
-    """How much less other losses are expected to be than honest ones, row by row; the size of both.
+    """The expected gain of other losses over honest ones, row by row, and the size of both.
 
     Differences are computed per outcome, so that common terms cancel.
     """
@@ -382,39 +382,39 @@ def expected_gain(other: Floats, honest: Floats, truth: Floats) -> tuple[Floats,
 
 
 def doubts(size: Floats, scale: Floats, share: Floats | float = 1.0) -> Floats:
-    """What a gain must exceed; `share` is the probability of the outcomes whose losses do not cancel."""
+    """The threshold of a gain; `share` is the probability of the outcomes whose losses do not cancel."""
     return np.asarray(_MARGIN * size + _ULPS * scale * share)
 
 
 def ties(gain: Floats, scale: Floats, p: Floats, a: Ints, b: Ints) -> Bools:
-    """Where a gain is zero up to rounding although rows a and b of the forecasts are apart."""
+    """Whether a gain is zero up to rounding although rows a and b of the forecasts are apart."""
     same = np.asarray(np.abs(gain) <= _ROUNDING * scale)
     same[same] = apart(p[a[same]], p[b[same]])
     return same
 
 
 def below(a: Floats, b: Floats, scale: Floats, doubt: float = _DOUBT) -> Bools:
-    """Where a is smaller than b beyond doubt."""
+    """Whether a is smaller than b beyond rounding."""
     return np.asarray(a < b - (_MARGIN * np.maximum(magnitude(a), magnitude(b)) + doubt * scale))
 
 
 def equal(a: Floats, b: Floats, scale: Floats) -> Bools:
-    """Where a and b are the same up to rounding, or the same infinity."""
+    """Whether a and b are the same up to rounding, or the same infinity."""
     return np.asarray((a == b) | (np.abs(a - b) <= _ROUNDING * scale))
 
 
 def differ(a: Floats, b: Floats, scale: Floats) -> Bools:
-    """Where a and b are different beyond doubt."""
+    """Whether a and b are different beyond rounding."""
     return below(a, b, scale) | below(b, a, scale)
 
 
 def apart(p: Floats, q: Floats) -> Bools:
-    """Where forecasts are far enough from each other for equal losses to mean something."""
+    """Whether forecasts are far enough apart for equal losses to mean something."""
     return np.asarray(np.abs(p - q).sum(axis=-1) >= _APART)
 
 
 def plateaus(loss: Floats) -> Bools:
-    """Where losses stop changing along the first axis, right after a large change: (R - 2, ...).
+    """Whether losses stop changing along the first axis, right after a large change: (R - 2, ...).
 
     Steps this small may vanish in rounding where the loss is smooth, but not right after a large one.
     """

@@ -1,4 +1,4 @@
-"""What set scores elicit: every set is compared with the one that a truth asks for."""
+"""Sets elicited by set scores: every set is compared with the one elicited by a truth."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class SharePanel:
 
     @property
     def checked(self) -> int:
-        """How many pairs of a truth and a forecast were compared."""
+        """The number of compared pairs of a truth and a forecast."""
         return self.expected.size - len(self.rows)
 
     def worse(self, *, tied: bool) -> tuple[int, int, tuple[float, float]] | None:

@@ -268,7 +268,7 @@ def _along(table: Ints, steps: Sequence[int]) -> Ints:
 
 @dataclass
 class SearchExtent:
-    """How much was looked at: the material of `verax.scores.certificates.certify.Resolution`.
+    """The extent of a search, for `verax.scores.certificates.certify.Resolution`.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ _PART = 2**18
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is made of derivatives before they are handed on.
+    """Factors and limits applied to derivatives.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Scaling:
     weights: Floats | None = None
 
     def of(self, rows: slice | Array) -> Scaling:
-        """The same for some of the rows."""
+        """The scaling for some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         return Scaling(self.factor, self.curvature, self.least, weights)
 

@@ -148,7 +148,7 @@ def losses_with_gradient(rule: Rule, z: Array, y: Array, *, repeated: bool = Fal
 
 
 def _losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Floats]:
-    """The same by array calls."""
+    """The losses with their gradient, by array calls."""
     n = z.shape[1]
     losses, g = np.empty(n), np.empty(z.shape)
     step = max(_ROWS, _BLOCK // len(z))

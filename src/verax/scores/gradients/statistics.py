@@ -1,4 +1,4 @@
-"""How the row statistics of a forecast p = softmax(z) move with its logits z.
+"""Derivatives of the row statistics of a forecast p = softmax(z) in its logits z.
 
 For a statistic with a = ds/dp the derivative is ds/dz_k = p_k (a_k - sum of p_j a_j); here it is written
 out for each, with sums of positive terms shared between them, so that all cost O(K) a row.
@@ -21,7 +21,7 @@ _SHORT = 512
 
 
 class Block:
-    """Some rows of logits, (K, n), with what the statistics and their derivatives are made of.
+    """Some rows of logits, (K, n), with the parts of the statistics and their derivatives.
 
     Arrays over classes hold, in row k, what would be so if class k happened.
     """
@@ -38,7 +38,7 @@ class Block:
         self.p: Array = np.divide(e, self._total, out=e)
 
     def at_outcome(self, x: Array) -> Array:
-        """What was so for the class that did happen."""
+        """The value for the class that happened."""
         return x[self._cells]
 
     def beside_outcome(self, x: Array) -> Array:
@@ -201,7 +201,7 @@ class Happened:
         self._block: Block = proxy(block)
 
     def __getattr__(self, name: str) -> Array:
-        """What is computed for all classes, at the outcome."""
+        """A value that is computed for all classes, at the outcome."""
         return self._block.at_outcome(getattr(self._block.values, name))
 
     @cached_property
@@ -222,7 +222,7 @@ class Happened:
 
 @dataclass(frozen=True)
 class Direction:
-    """How a statistic moves with the logits: ds/dz_k given the outcome, and given that k happens."""
+    """The derivatives of a statistic in the logits: ds/dz_k given the outcome, and given that k happens."""
 
     slopes: Callable[[Block], Array]
     of_class: Callable[[Block], Array]
