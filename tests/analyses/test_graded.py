@@ -17,7 +17,7 @@ from scipy.special import expit
 import verax as vx
 from verax.analyses.comparison.answers import AnswerRecipe
 from verax.analyses.comparison.joint import Effects, JointRecipe, PseudoRecipe
-from verax.analyses.comparison.opening import Asked, open_grades
+from verax.analyses.comparison.opening import QuestionOptions, open_grades
 from verax.report.questions import grade_page, question_page
 from verax.results import Comparison
 from verax.rules import Grade
@@ -462,7 +462,7 @@ def test_parts_merge_to_the_sums_of_the_whole():
     grades, ids = unequal(40, 7)
     grades["a"][3] = np.nan
     rule = Grade()
-    handle = open_grades(grades, rule, Asked(ids, missing="joint"))
+    handle = open_grades(grades, rule, QuestionOptions(ids, missing="joint"))
     part = handle.kept
     pieces = [part.subset(np.arange(start, part.n_rows, 3)) for start in range(3)]
     whole = handle.summarise({"joint": JointRecipe(handle.models, rule)})["joint"]

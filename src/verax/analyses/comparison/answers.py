@@ -1,4 +1,4 @@
-"""Which questions each model answered, and what the others could change: counts, and bounds of means."""
+"""Counts of answered questions per model, and bounds on the means that ungraded answers allow."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _PAIRS = "models*(models-1)//2"
 
 @dataclass(frozen=True)
 class ModelAnswers:
-    """What became of the questions of one model under one rule.
+    """Answered, ungraded and absent questions of one model under one rule.
 
     Attributes
     ----------
     name : str
         The name of the model.
     asked : int
-        How many answers it was asked for; those of a question that was asked several times count each.
+        Number of answers requested; repeats of a question count separately.
     graded : int
-        How many of them have a loss.
+        Number of answers that have a loss.
     ungraded : int
-        How many have none: failed, refused, empty or unparsable answers.
+        Number of answers without a loss: failed, refused, empty or unparsable.
     absent : int
-        How many questions of other models it was not asked.
+        Number of questions that other models were asked and this one was not.
     low : float
         The mean loss over all questions that it was asked, if every ungraded one had the least loss.
     high : float
-        The same, if every ungraded one had the greatest loss; infinite for an unbounded rule.
+        The mean loss if every ungraded one had the greatest loss; infinite for an unbounded rule.
     questions : int
-        How many questions it was asked.
+        Number of questions it was asked.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ModelAnswers:
 
 @dataclass(frozen=True)
 class GapBounds:
-    """Bounds of a difference of two models that ungraded answers leave open.
+    """Smallest and largest possible difference of two models, whatever grades the ungraded answers deserve.
 
     Attributes
     ----------
@@ -110,34 +110,36 @@ class AnswerSums(Summary, kind="answers of models"):
         return {**values, "questions": values["graded"] + values["ungraded"]}
 
     def answered(self, names: Sequence[str], bounds: tuple[float, float]) -> list[ModelAnswers]:
-        """What became of the questions of each model."""
+        """The number of answers of each model, and bounds of its mean."""
         least, greatest = bounds
-        found = []
+        answers = []
         for i, name in enumerate(names):
-            graded, ungraded, absent = (int(own[i]) for own in (self.graded, self.ungraded, self.absent))
+            graded, ungraded, absent = (
+                int(counts[i]) for counts in (self.graded, self.ungraded, self.absent)
+            )
             total, left, weight = self.totals[i], self.left[i], self.weights[i]
             low, high = (_mean(total + _times(left, end), weight) for end in (least, greatest))
             asked = graded + ungraded
-            found.append(
+            answers.append(
                 ModelAnswers(name, asked, graded, ungraded, absent, low, high, int(self.questions[i]))
             )
-        return found
+        return answers
 
     def gaps(self, names: Sequence[str], bounds: tuple[float, float]) -> list[GapBounds]:
-        """What ungraded answers leave open of each difference."""
+        """Bounds of each difference, whatever grades the ungraded answers deserve."""
         least, greatest = bounds
-        found = []
+        gap_bounds = []
         for c, (i, j) in enumerate(all_pairs(len(names))):
             a, b, total = self.first[c], self.second[c], self.pair_totals[c]
             low = total + _times(a, least) - _times(b, greatest)
             high = total + _times(a, greatest) - _times(b, least)
             weight = self.pair_weights[c]
-            found.append(GapBounds(names[i], names[j], _mean(low, weight), _mean(high, weight)))
-        return found
+            gap_bounds.append(GapBounds(names[i], names[j], _mean(low, weight), _mean(high, weight)))
+        return gap_bounds
 
 
 def _times(weight: float, loss: float) -> float:
-    """Nothing times an infinite loss is nothing."""
+    """The weighted loss; zero for a weight of zero, even if the loss is infinite."""
     return float(weight * loss) if weight else 0.0
 
 
@@ -147,7 +149,7 @@ def _mean(total: float, weight: float) -> float:
 
 @dataclass(frozen=True)
 class AnswerRecipe(Recipe[AnswerSums], cases=True):
-    """Counts of answers by one rule, and what ungraded ones leave open."""
+    """Count answers by one rule, and sum what bounds of means need."""
 
     models: tuple[str, ...]
     rule: Rule
@@ -157,12 +159,12 @@ class AnswerRecipe(Recipe[AnswerSums], cases=True):
         return {"models": len(self.models)}
 
     def take(self, part: Part) -> AnswerSums:
-        """Of some rows."""
+        """Summarise one part."""
         losses, known, asked = table_of(part, self.models, self.rule)
         w = weights_of(part)
         rows: list[Any] = [part.models[name] for name in self.models]
-        counts = [own.counts(self.rule) for own in rows]
-        n, missing = (np.stack(own, axis=1) for own in zip(*counts, strict=True))
+        counts = [model_rows.counts(self.rule) for model_rows in rows]
+        n, missing = (np.stack(columns, axis=1) for columns in zip(*counts, strict=True))
         share = np.divide(missing, n, where=n > 0, out=np.zeros(n.shape))
         left = share * w[:, None]
         value = np.where(known, losses, 0.0) * (w[:, None] - left)
@@ -197,16 +199,16 @@ class AnswerRecipe(Recipe[AnswerSums], cases=True):
 
 @dataclass(frozen=True)
 class OfKnown(Recipe[Any], cases=True):
-    """A recipe for the rows that some models have a loss of."""
+    """A recipe, applied to the rows for which all of some models have a loss."""
 
     recipe: Recipe[Any]
     models: tuple[str, ...]
     rule: Rule
 
     def take(self, part: Part) -> Mergeable:
-        """Of some rows."""
-        found: Mergeable = self.recipe.take(known_part(part, self.models, self.rule))
-        return found
+        """Summarise one part."""
+        sums: Mergeable = self.recipe.take(known_part(part, self.models, self.rule))
+        return sums
 
     def load(self, stored: bytes, sizes: Any = None) -> Any:
         """A summary from its bytes."""
@@ -214,7 +216,7 @@ class OfKnown(Recipe[Any], cases=True):
 
 
 def known_part(part: Part, models: tuple[str, ...], rule: Rule) -> Part:
-    """The rows of which all of these models have a loss, made once for all recipes."""
+    """The rows for which all of these models have a loss, cached for all recipes."""
 
     def read() -> Part:
         _, known, _ = table_of(part, models, rule)
@@ -224,38 +226,40 @@ def known_part(part: Part, models: tuple[str, ...], rule: Rule) -> Part:
 
 
 def some_rows(part: Part, rows: Any) -> Part:
-    """The rows of a mask as a part."""
+    """The rows where a mask is true, as a part."""
     assert part.subset is not None
     return part if rows.all() else part.subset(np.flatnonzero(rows))
 
 
 def table_of(part: Part, models: Sequence[str], rule: Rule) -> tuple[Floats, Bools, Bools]:
-    """(N, M) losses of some models by a rule, where they are known, and which rows they were asked."""
-    rows: list[Any] = [part.models[name] for name in models]
-    assert all(isinstance(own, ScoredRows) for own in rows)
-    losses = np.stack([own.losses(rule) for own in rows], axis=1)
-    asked = ~np.stack([own.absent for own in rows], axis=1)
+    """(N, M) arrays: losses by a rule, whether they are known, and whether the model was asked."""
+    model_rows: list[Any] = [part.models[name] for name in models]
+    assert all(isinstance(rows, ScoredRows) for rows in model_rows)
+    losses = np.stack([rows.losses(rule) for rows in model_rows], axis=1)
+    asked = ~np.stack([rows.absent for rows in model_rows], axis=1)
     return losses, ~np.isnan(losses) & asked, asked
 
 
 def weights_of(part: Part) -> Floats:
-    """(N,) the weights of rows, 1 where there are none."""
+    """(N,) weights of the rows; ones if there are no weights."""
     weights = part.rows.weights
     return np.ones(part.n_rows) if weights is None else np.asarray(to_host(weights), float)
 
 
 def cautions(answers: Sequence[ModelAnswers], rule: Rule) -> list[str]:
-    """A sentence for each model with many ungraded answers, with the numbers."""
-    found = []
-    for own in answers:
-        if own.share > MANY:
-            high = f"{own.high:.4f}" if np.isfinite(own.high) else "infinity, because the rule has no bound"
-            between = f"{name_of(rule)} loss between {own.low:.4f} and {high}"
-            if isinstance(rule, Grade):
-                between = f"grade between {rule.high - own.high:.4f} and {rule.high - own.low:.4f}"
-            found.append(
-                f"Caution: {own.ungraded:,} of {own.asked:,} answers of {own.name} "
-                f"({100 * own.share:.1f}%) were not graded. Counted as best and as worst possible, they put "
-                f"its mean {between}."
+    """A caution for each model with many ungraded answers, with bounds of its mean."""
+    sentences = []
+    for model in answers:
+        if model.share > MANY:
+            high = (
+                f"{model.high:.4f}" if np.isfinite(model.high) else "infinity, because the rule has no bound"
             )
-    return found
+            between = f"{name_of(rule)} loss between {model.low:.4f} and {high}"
+            if isinstance(rule, Grade):
+                between = f"grade between {rule.high - model.high:.4f} and {rule.high - model.low:.4f}"
+            sentences.append(
+                f"Caution: {model.ungraded:,} of {model.asked:,} answers of {model.name} "
+                f"({100 * model.share:.1f}%) were not graded. Counted as best and as worst possible, they "
+                f"put its mean {between}."
+            )
+    return sentences

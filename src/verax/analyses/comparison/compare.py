@@ -1,4 +1,4 @@
-"""Models compared on the same rows, under each rule and for each pair of models."""
+"""`vx.compare`: mean losses of several models and their differences, under each rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from verax.analyses.comparison.conclusions import (
     with_shapes,
 )
 from verax.analyses.comparison.crossfits import allowing_for_fits, compare_unpaired
-from verax.analyses.comparison.opening import Asked, Missing, check_margin, check_models, refuse
+from verax.analyses.comparison.opening import (
+    Missing,
+    QuestionOptions,
+    check_margin,
+    check_models,
+    open_forecasts,
+    refuse,
+)
 from verax.analyses.comparison.paired import (
     OF_MARGIN,
     OF_RULE,
@@ -25,7 +32,7 @@ from verax.analyses.comparison.paired import (
     PairedRecipe,
     PairedSums,
 )
-from verax.analyses.comparison.questions import compare_own, hands_on_grades
+from verax.analyses.comparison.questions import compare_questions, hands_on_grades
 from verax.analyses.comparison.reasons import ACCURACY, ERROR_DISTANCE, Claims, Traits
 from verax.analyses.comparison.references import (
     FREQUENCIES,
@@ -78,35 +85,35 @@ def compare(
     weights_are: WeightsAre = "importance",
     **read: Unpack[RowOptions],
 ) -> Comparison:
-    """Mean losses of several models, and which of their differences are real.
+    """Mean losses of several models, and which of their differences are significant.
 
     Parameters
     ----------
     y : array_like of shape (N,) or (N, K), mapping or Handle, optional
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions of
-        several models that `scan` has opened. Or a mapping from names to outcomes where every model has rows
-        of its own. These are matched by `ids`; without ids they are compared as independent samples.
+        several models that `scan` has opened. Or a mapping from model names to outcomes if models have
+        different rows. These are matched by `ids`; without ids they are compared as independent samples.
     forecasts : mapping of str to forecasts, optional
-        The forecasts of each model, by name, row for row the same cases: full distributions or
-        `TopLists` of any length, also side by side. A single model is enough with a `reference`.
+        The forecasts of each model by name, row for row the same cases. Each model has full distributions or
+        `TopLists` of any length. A single model is enough with a `reference`.
     ids : array_like of shape (N,) or mapping of str to array_like, optional
-        The question of each row; by name where every model has rows of its own. Rows are matched by it.
+        The question of each row, by which rows are matched; by model name if models have different rows.
     epochs : array_like of shape (N,) or mapping of str to array_like, optional
-        Which repeat of its question each row is, where questions were asked several times. Repeats are then
-        clustered by question, unless `groups` are given. Where questions have different numbers of repeats,
+        Which repeat of its question each row is, if questions were asked several times. Repeats are then
+        clustered by question, unless `groups` are given. If questions have different numbers of repeats,
         each question has one loss: the mean over its repeats.
     task : array_like of shape (N,) or mapping of str to array_like, optional
         The task of each row. Models are also compared within each task, with Holm's correction over all.
     times : array_like of shape (N,) or mapping of str to array_like, optional
-        When each forecast was made, where a forecaster may change the forecast of a question. A question then
-        has one loss: the mean over its forecasts, weighted by how long each stood.
+        When each forecast was made, if forecasts of a question change over time. A question then has one
+        loss: the mean over its forecasts, weighted by how long each was valid.
     closes : array_like of shape (N,) or mapping of str to array_like, optional
         When the question of each row closes, which ends its last forecast.
     missing : {"refuse", "pairwise", "joint"}, default "refuse"
-        What to do where some models were not asked some questions. "pairwise" compares each pair on the
+        What to do if some models were not asked some questions. "pairwise" compares each pair on the
         questions that both answered. "joint" estimates all models on all questions, with intervals clustered
-        by question: losses where a model has no answer are fitted by least squares from the difficulty that
-        the answers of others show.
+        by question: missing losses are fitted by least squares, from the difficulty that the answers of other
+        models show.
     rule : Rule, str or sequence of these, optional
         One rule or several; by default Brier and log score, or RPS and log score if `ordered`.
     ordered
@@ -117,8 +124,8 @@ def compare(
         drift slowly. Resampling draws the same number of blocks of neighbours, at least 8. A caution
         notes where the series is too short to show slow drift: always below 1,000 rows.
     lags : int, optional
-        How far rows depend on each other, if that is known: there are then n / (2 lags + 1) degrees of
-        freedom and blocks. 0 gives the test of independent rows.
+        The number of rows over which dependence reaches, if known: there are then n / (2 lags + 1) degrees
+        of freedom and blocks. 0 gives the test of independent rows.
     method : {"moments", "bootstrap", "permutation"}, default "moments"
         "moments": standard errors of the differences, t distribution; over groups the more cautious of
         Student's t and Hall's skewness-corrected t, and exact where few groups differ. "bootstrap":
@@ -131,9 +138,9 @@ def compare(
         without groups; of two kinds of groups, those of the first), with half a row of mean weight added to
         every class; "uniform"; or the name of a model.
     margin : float, optional
-        By how much the mean loss of a model may exceed that of another and still count as not worse, in units
-        of the only rule. The result then tests for each model and each other one whether it is worse by less
-        than that (non-inferiority, one-sided). Two models that are so both ways are equivalent.
+        Non-inferiority margin: how much the mean loss of a model may exceed that of another and still count
+        as not worse, in units of the only rule. Each model is tested against each other one (one-sided).
+        Models that are not inferior in both directions are equivalent.
     confidence
     bootstrap : int, default 2000
         Number of bootstrap replicates, or of permutations.
@@ -170,26 +177,29 @@ def compare(
     >>> comparison.best(), comparison.difference("good", "flat").p_value < 1e-6
     ('good', True)
     """
-    asked = Asked(ids, epochs, task, missing, times=times, closes=closes)
+    options = QuestionOptions(ids, epochs, task, missing, times=times, closes=closes)
     rules = as_rules(default_rules(ordered=ordered) if rule is None else rule)
-    own_questions = isinstance(y, Mapping) and ids is not None
-    if not own_questions:
-        asked.refuse()
+    by_questions = isinstance(y, Mapping) and ids is not None
+    if not by_questions:
+        options.refuse()
     time_ordered = check_flag("time_ordered", time_ordered)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
     check_choice("method", method, get_args(Method))
     ordered = needs_order(rules, ordered=ordered)
-    if own_questions:
+    if isinstance(y, Mapping) and by_questions:
         refuse({"time_ordered": time_ordered, "lags": lags is not None}, "with questions that ids match")
-        how: dict[str, Any] = {"reference": reference, "margin": margin, "method": method}
-        return compare_own(y, forecasts, rules, asked, plan, {"ordered": ordered, **read}, **how)
+        options, rest = options.with_reading({"ordered": ordered, **read})
+        handle = open_forecasts(y, forecasts, rules, options, **rest)
+        return compare_questions(
+            handle, rules, options, plan, reference=reference, margin=margin, method=method
+        )
     margin = check_margin(margin, rules)
     if isinstance(y, Mapping):
         refused = {"time_ordered": time_ordered, "method": method != "moments"}
-        own: dict[str, Any] = {"reference": reference, "weights": None, "groups": None, **read}
-        refused |= {name: own.pop(name) is not None for name in ("weights", "groups", "reference")}
+        reading: dict[str, Any] = {"reference": reference, "weights": None, "groups": None, **read}
+        refused |= {name: reading.pop(name) is not None for name in ("weights", "groups", "reference")}
         refuse(refused, "where every model has rows of its own")
-        return compare_unpaired(y, forecasts, rules, {**own, "ordered": ordered}, plan.confidence, margin)
+        return compare_unpaired(y, forecasts, rules, {**reading, "ordered": ordered}, plan.confidence, margin)
     handle = open_rows(y, forecasts, ordered=ordered, named="forecasts", sets=True, **read)
     check_models(handle, reference)
     row_wise = row_wise_of(handle, method, time_ordered, lags, plan)
@@ -206,15 +216,15 @@ def compare_losses(
     reference: str,
     confidence: float,
 ) -> Comparison:
-    """The same for losses of the same rows that are known already, by one rule.
+    """Compare models by the cross-validated losses of one rule.
 
-    They are cross-validated; `fits` has the (V, N) losses of the fits of every model that was fitted.
+    `fits` has the (V, N) losses of the fits of every model that was fitted.
     """
     columns = np.stack(list(losses.values())).T
     tally = PairedTally(len(losses)).update(columns, weights, groups)
     sums, plan = PairedSums({OF_RULE.format(name_of(rule)): tally}), Resampling(confidence)
-    found = read_comparison(sums, list(losses), [rule], ordered=False, reference=reference, plan=plan)
-    return allowing_for_fits(found, losses, fits, weights, groups)
+    comparison = read_comparison(sums, list(losses), [rule], ordered=False, reference=reference, plan=plan)
+    return allowing_for_fits(comparison, losses, fits, weights, groups)
 
 
 # ---- rows that are paired ----------------------------------------------------------------------
@@ -223,7 +233,7 @@ def compare_losses(
 def row_wise_of(
     handle: Handle, method: Method, time_ordered: bool, lags: int | None, plan: Resampling
 ) -> RowWise | None:
-    """What resampling and series need of the rows, which must be in memory; None where sums are enough."""
+    """The rows for resampling and for tests in order of time, which are in memory; None if sums suffice."""
     part = handle.kept
     if part is None:
         refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
@@ -233,7 +243,7 @@ def row_wise_of(
     rows = part.rows
     weights = rows.batch(0, rows.n_rows).weights
     if plan.copies and method != "moments" and rows.groups is None:
-        # Copies of rows are not resampled one by one: they are known by their number only.
+        # Only the number of copies is known, so copies cannot be resampled one by one.
         raise InputError(
             "cannot be used with bootstrap or permutation of rows",
             argument="weights_are",
@@ -256,19 +266,19 @@ def compare_paired(
     row_wise: RowWise | None,
     margin: float | None = None,
 ) -> Comparison:
-    """The comparison of models on the same rows of a handle."""
+    """Compare models on the same rows of a handle."""
     names = list(handle.models)
     dense = [name for name in names if name not in handle.listed]
     recipe = _paired_recipe(handle, rules, reference, plan, traits=bool(dense))
     if row_wise is not None:
-        # Before the sums, which need not be made of rows again then.
+        # The sums then reuse these columns.
         row_wise = replace(row_wise, columns=recipe.columns(row_wise.part))
     recipes: dict[str, Any] = {"sums": recipe}
     shapes = MarginRecipe(handle.models, rules[0])
     if margin is not None and row_wise is None and handle.knows(shapes):
         recipes["shapes"] = shapes
-    found = handle.summarise(with_fault_recipes(handle, recipes))
-    sums: PairedSums = found["sums"]
+    summaries = handle.summarise(with_fault_recipes(handle, recipes))
+    sums: PairedSums = summaries["sums"]
     if sums.first.n_groups is not None and not handle.shard:
         check_several(sums.first.n_groups)
     comparison = read_comparison(
@@ -276,18 +286,18 @@ def compare_paired(
     )
     if "shapes" in recipes and sums.first.labels is None:
         name = name_of(rules[0])
-        gaps = with_shapes(comparison.differences[name], rules[0], found["shapes"][OF_MARGIN])
+        gaps = with_shapes(comparison.differences[name], rules[0], summaries["shapes"][OF_MARGIN])
         comparison = replace(comparison, differences={name: gaps})
     if len(rules) > 1 and len(comparison.traits) > 1:
         comparison = replace(comparison, claims=_claims(handle, sums, comparison.traits, plan, row_wise))
-    faults = {name or names[0]: own for name, own in faults_in(handle, found).items()}
-    return replace(comparison, margin=margin).with_skipped(found.skipped).with_faults(faults)
+    faults = {name or names[0]: of_model for name, of_model in faults_in(handle, summaries).items()}
+    return replace(comparison, margin=margin).with_skipped(summaries.skipped).with_faults(faults)
 
 
 def _paired_recipe(
     handle: Handle, rules: Sequence[Rule], reference: str | None, plan: Resampling, *, traits: bool
 ) -> PairedRecipe:
-    """What sums up the losses of all models, and of a reference that is none of them."""
+    """The recipe for the losses of all models and of a simple reference."""
     recipe = PairedRecipe(handle.models, tuple(rules), traits=traits)
     if reference is not None and reference not in handle.models:
         recipe = replace(recipe, reference=reference)
@@ -298,18 +308,18 @@ def _paired_recipe(
 
 
 def skill_against(handle: Handle, rule: Rule, reference: str, plan: Resampling) -> float:
-    """The skill of the only model, without an interval; NaN where all rows are one group."""
+    """The skill of the only model, without an interval; NaN if all rows are in one group."""
     recipe = _paired_recipe(handle, [rule], reference, plan, traits=False)
     tally = handle.summarise({"sums": recipe})["sums"].of_rule(rule)
-    own, base = tally.means[:2].tolist()
+    mean, of_reference = tally.means[:2].tolist()
     alone = tally.n_groups is not None and min(counts_by_kind(tally.n_groups)) < 2
-    return math.nan if alone or not (base > 0 and math.isfinite(own)) else 1 - own / base
+    return math.nan if alone or not (of_reference > 0 and math.isfinite(mean)) else 1 - mean / of_reference
 
 
 def _claims(
     handle: Handle, sums: PairedSums, traits: dict[str, Traits], plan: Resampling, row_wise: RowWise | None
 ) -> Claims:
-    """What the rows support about the traits of models; how far they are off takes another pass."""
+    """The significant claims about traits; the distance of errors takes another pass."""
     recipe = _error_recipe(sums, traits) if handle.has_rows else None
     errors = None if recipe is None else handle.summarise({"errors": recipe})["errors"]
     if recipe is not None and row_wise is not None:
@@ -318,18 +328,17 @@ def _claims(
 
 
 def error_sums(handle: Handle, sums: PairedSums, traits: dict[str, Traits]) -> PairedSums | None:
-    """How far the wrong decisions of models are off, from another pass; None where classes have no order."""
+    """Sums of the distance of errors, from another pass; None if classes have no order."""
     recipe = _error_recipe(sums, traits)
     return None if recipe is None else handle.summarise({"errors": recipe})["errors"]
 
 
 def _error_recipe(sums: PairedSums, traits: dict[str, Traits]) -> ErrorRecipe | None:
-    if all(found.error_distance is None for found in traits.values()):
+    if all(of_model.error_distance is None for of_model in traits.values()):
         return None
-    found = [sums.traits(i) for i in range(len(traits))]
     means = {
-        name: (float(own[ACCURACY]), float(own[ERROR_DISTANCE]))
-        for name, own in zip(traits, found, strict=True)
-        if own is not None
+        name: (float(of_model[ACCURACY]), float(of_model[ERROR_DISTANCE]))
+        for i, name in enumerate(traits)
+        if (of_model := sums.traits(i)) is not None
     }
     return ErrorRecipe(means)

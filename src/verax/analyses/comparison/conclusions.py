@@ -1,4 +1,4 @@
-"""What sums of losses say of models: means, ranks, skill and differences."""
+"""From sums of losses to means, ranks, skill and differences of models."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from verax.scores.rules import Log
 Skill = tuple[float, Interval]
 # The floor of the rule that is offered where outcomes had probability zero.
 FLOOR = 1e-6
-# Bounds for few and for many classes tell the range of a rule, whatever their number.
+# Bounds for few and for many classes give the range of a rule for any number of classes.
 _FEW_CLASSES, _MANY_CLASSES = 2, 1000
 
 
 @dataclass(frozen=True)
 class RowWise:
-    """What is computed from rows in memory instead of from sums: resampling, and errors of series.
+    """Rows in memory, for what sums cannot give: resampling, and standard errors of rows in order of time.
 
     Attributes
     ----------
@@ -81,10 +81,10 @@ def read_comparison(
     row_wise: RowWise | None = None,
     losses_of_rules: bool = True,
 ) -> Comparison:
-    """The comparison of models from sums of their losses, without claims about their traits.
+    """Compare models from sums of their losses, without claims about their traits.
 
-    `dense` are the models that have traits; all unless said. Columns that are no losses, such as gaps, have
-    no range that their intervals could be kept in.
+    `dense` are the models that have traits; by default all. If `losses_of_rules` is false, the columns are
+    other values, such as gaps, and intervals are not kept within the range of the rule.
     """
     first = sums.first
     two_way = first.labels is not None and is_two_way(first.labels)
@@ -97,7 +97,7 @@ def read_comparison(
         name, key = name_of(rule), OF_RULE.format(name_of(rule))
         losses = np.zeros((0, 0)) if row_wise is None else row_wise.columns[key]
         estimate = _estimate(sums, key, plan, row_wise)
-        models[name], differences[name], said = conclude(
+        models[name], differences[name], remarks = conclude(
             names,
             sums[key],
             estimate,
@@ -109,18 +109,18 @@ def read_comparison(
             draws=bootstrap_means(losses, units, plan) if method == "bootstrap" else None,
             flips=sign_flips(losses, units, plan) if method == "permutation" else None,
         )
-        notes += said
+        notes += remarks
         differences[name] = with_range(differences[name], rule)
         notes += exact_notes(name, differences[name])
         if units.kind != "rows":
             notes += caution_notes(name, differences[name])
         if losses_of_rules:
             models[name] = in_range(models[name], rule)
-    found = {name: sums.traits(i) for i, name in enumerate(names if dense is None else dense)}
+    trait_means = {name: sums.traits(i) for i, name in enumerate(names if dense is None else dense)}
     return Comparison(
         models,
         differences,
-        {name: Traits.of(means, ordered=ordered) for name, means in found.items() if means is not None},
+        {name: Traits.of(means, ordered=ordered) for name, means in trait_means.items() if means is not None},
         first.n_rows,
         first.n_groups,
         units.describe(method),
@@ -131,15 +131,15 @@ def read_comparison(
 
 
 def share_bounds(rule: Rule) -> tuple[float, float] | None:
-    """The range of a rule whose mean is a share or a grade, which intervals must not collapse in."""
+    """The range of a rule whose mean is a share or a grade, for intervals within it; None for other rules."""
     return rule.bounds(_FEW_CLASSES) if isinstance(rule, Grade) or is_share(rule) else None
 
 
 def in_range(models: list[Model], rule: Rule) -> list[Model]:
-    """Models with intervals inside the range of the rule, which t intervals over few groups may leave."""
-    ends = [rule.bounds(n) for n in (_FEW_CLASSES, _MANY_CLASSES)]
-    low, high = min(own[0] for own in ends), max(own[1] for own in ends)
-    return [replace(model, interval=model.interval.within((low, high))) for model in models]
+    """Models with intervals cut to the range of the rule, which t intervals over few groups may exceed."""
+    lows, highs = zip(*(rule.bounds(n) for n in (_FEW_CLASSES, _MANY_CLASSES)), strict=True)
+    ends = min(lows), max(highs)
+    return [replace(model, interval=model.interval.within(ends)) for model in models]
 
 
 def _estimate(sums: PairedSums, key: str, plan: Resampling, row_wise: RowWise | None) -> Estimate:
@@ -155,11 +155,11 @@ def claims_of(
     plan: Resampling,
     row_wise: RowWise | None = None,
 ) -> Claims:
-    """What sums support about the traits of models; `errors` are those of distances, if they are known."""
+    """The significant claims about traits of models; `errors` has sums of the distance of errors."""
 
     def p_values(trait: int) -> Floats:
-        own = errors if errors is not None and trait == ERROR_DISTANCE else sums
-        return _estimate(own, OF_TRAIT.format(trait), plan, row_wise).p_values()
+        tallies = errors if errors is not None and trait == ERROR_DISTANCE else sums
+        return _estimate(tallies, OF_TRAIT.format(trait), plan, row_wise).p_values()
 
     return Claims.of(list(traits), p_values, ordered=errors is not None, level=1 - plan.confidence)
 
@@ -198,7 +198,7 @@ def conclude(
         intervals, p_values = permuted(flips, estimate, confidence)
     else:
         intervals = estimate.intervals(confidence)
-        # A single model has no differences, and nobody waits for the distribution of their tests.
+        # A single model has no differences: skip loading the distribution of their tests.
         p_values = estimate.p_values() if len(names) > 1 else np.full(len(estimate.mean), np.nan)
     few: list[Discordant | None] = [None] * (len(intervals) - tally.n_models)
     if bounds is not None:
@@ -222,9 +222,9 @@ def conclude(
 
 
 def finite_parts(tally: PairedTally) -> list[tuple[int, float]]:
-    """In how many rows the loss of each column is infinite, and the mean of the others.
+    """For each column the number of infinite losses, and the mean of the finite ones.
 
-    Without any others it is infinite for a model, and NaN for a difference.
+    Without finite losses the mean is infinite for a model, and NaN for a difference.
     """
     counts, means = tally.moments.n_infinite[1:], tally.moments.finite_mean[1:].copy()
     models = means[: tally.n_models]
@@ -233,27 +233,29 @@ def finite_parts(tally: PairedTally) -> list[tuple[int, float]]:
 
 
 def infinite_notes(rule: str, models: list[Model], n_rows: int) -> list[str]:
-    """Which models have infinite losses, what they are ranked by, and which rule has a floor instead."""
-    found = [f"{m.name} ({m.infinite_rows:,} of {n_rows:,} rows)" for m in models if m.infinite_rows]
-    if not found:
+    """A note that names the models with infinite losses, how they are ranked, and a rule with a floor."""
+    affected = [f"{m.name} ({m.infinite_rows:,} of {n_rows:,} rows)" for m in models if m.infinite_rows]
+    if not affected:
         return []
     why = "the outcome had probability zero"
     why += ", or the list is invalid," if "invalid_penalty=inf" in rule else ""
-    said = [f"{rule} is infinite for {', '.join(found)}: {why} there."]
-    said.append("Its differences are computed over the other rows, without intervals and p-values.")
-    if len(found) > 1:
-        said.append("Such models are ranked by the number of these rows, then by the mean of the others.")
+    sentences = [f"{rule} is infinite for {', '.join(affected)}: {why} there."]
+    sentences.append("Its differences are computed over the other rows, without intervals and p-values.")
+    if len(affected) > 1:
+        sentences.append(
+            "Such models are ranked by the number of these rows, then by the mean of the others."
+        )
     floored = _with_floor(rule)
     if floored is not None:
-        said.append(
+        sentences.append(
             f"The rule {floored} scores such outcomes as if they had had probability {FLOOR:g}, a floor that "
             "makes it slightly improper."
         )
-    return [" ".join(said)]
+    return [" ".join(sentences)]
 
 
 def _with_floor(name: str) -> Log | None:
-    """The log score of this name with a floor; None for other rules."""
+    """The log score with this name, with a floor; None for other rules."""
     try:
         rule = stored_rule(name)
     except ParseError:
@@ -263,18 +265,18 @@ def _with_floor(name: str) -> Log | None:
 
 
 def with_shapes(differences: list[Difference], rule: Rule, sums: PairedTally) -> list[Difference]:
-    """Differences over rows with what tests of a margin need, from the sums of a `MarginRecipe`.
+    """Differences over rows with their skewness and the number of rows that differ, for tests of a margin.
 
-    That is their skewness, and in how many rows models differ.
+    `sums` are those of a `MarginRecipe`.
     """
     means = sums.means.reshape(4, -1).T.tolist()
-    return with_range([_with_shape(d, *own) for d, own in zip(differences, means, strict=True)], rule)
+    return with_range([_with_shape(d, *shape) for d, shape in zip(differences, means, strict=True)], rule)
 
 
 def with_range(differences: list[Difference], rule: Rule) -> list[Difference]:
-    """Differences with the range of the rule as their size, where no unit differs that could tell it.
+    """Differences with the range of the rule as the size of unseen ones, if no unit differs.
 
-    It is 1 where the rule has no range.
+    It is 1 if the rule has no range.
     """
     low, high = rule.bounds(_FEW_CLASSES)
     most = high - low if math.isfinite(high - low) else 1.0
@@ -285,7 +287,7 @@ def with_range(differences: list[Difference], rule: Rule) -> list[Difference]:
 
 
 def _with_shape(d: Difference, cubes: float, sizes: float, worse: float, better: float) -> Difference:
-    """A difference over rows with its skewness, from the means of what a `MarginRecipe` sums."""
+    """A difference over rows with its skewness, from the means of the columns of a `MarginRecipe`."""
     if not math.isfinite(d.difference) or not d.freedom > 0:
         return d
     n, mean, variance = d.freedom + 1, d.difference, d.deviation**2
@@ -301,7 +303,7 @@ def _with_shape(d: Difference, cubes: float, sizes: float, worse: float, better:
 
 
 def exact_notes(rule: str, differences: list[Difference]) -> list[str]:
-    """Which differences have an exact test, because few answers differ."""
+    """A note for each difference with an exact test, because few answers differ."""
     return [
         f"{rule}, {d.a} - {d.b}: {answers.differing} of {answers.n:,} answers differ; McNemar's exact test "
         f"(mid-p {answers.mid_p:.3g}) and Tango's interval."
@@ -311,7 +313,7 @@ def exact_notes(rule: str, differences: list[Difference]) -> list[str]:
 
 
 def caution_notes(rule: str, differences: list[Difference]) -> list[str]:
-    """Which differences carry a caution, by each."""
+    """A note for each caution, with the differences that carry it."""
     cautions = {d.interval.caution: "" for d in differences if d.interval.caution and d.interval.defined}
     for caution in cautions:
         pairs = [f"{d.a} - {d.b}" for d in differences if d.interval.caution == caution]
@@ -366,7 +368,7 @@ def _skill(
 
 
 def no_skill(caution: str, confidence: float) -> Skill:
-    """Why there is no skill."""
+    """An undefined skill, with the reason."""
     return math.nan, Interval.undefined(caution, confidence=confidence)
 
 
@@ -382,9 +384,9 @@ def results(
     level: float,
     few: Sequence[Discordant | None] = (),
 ) -> tuple[list[Model], list[Difference]]:
-    """Models in order of their means, and their differences, from what was found for each column.
+    """Models in order of their means, and their differences, from the estimates of each column.
 
-    `few` has the answers of the pairs of models of which few differ.
+    `few` has the answers of pairs of models that differ in few answers.
     """
     mean = estimate.mean
     pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
@@ -396,11 +398,13 @@ def results(
         "deviation": deviations,
         "skewed_freedom": np.fmax(estimate.skewed_freedom, np.where(estimate.skewness, 0, estimate.freedom)),
     }
-    known = {name: np.where(np.isfinite(mean), own, np.nan) for name, own in known.items()}
+    known = {name: np.where(np.isfinite(mean), column, np.nan) for name, column in known.items()}
     none = [None] * len(all_pairs(n_columns))
-    counts = [None if own is None else astuple(own) for own in few] or none
-    differing = none if estimate.differing is None else [tuple(own) for own in estimate.differing.tolist()]
-    found = [
+    counts = [None if answers is None else astuple(answers) for answers in few] or none
+    differing = (
+        none if estimate.differing is None else [tuple(units) for units in estimate.differing.tolist()]
+    )
+    differences = [
         Difference(
             names[a],
             names[b],
@@ -411,7 +415,7 @@ def results(
             finite[a][0],
             finite[b][0],
             finite[c][1],
-            **{name: float(own[c]) for name, own in known.items()},
+            **{name: float(column[c]) for name, column in known.items()},
             discordant=counts[c - n_columns],
             differing=differing[c - n_columns],
         )
@@ -422,13 +426,13 @@ def results(
         Model(names[i], float(mean[i]), intervals[i], rank + 1, "", *skill[i], *finite[i])
         for rank, i in enumerate(order)
     ]
-    return lettered(models, found, level), found
+    return lettered(models, differences, level), differences
 
 
 def lettered(models: list[Model], differences: list[Difference], level: float) -> list[Model]:
-    """Models in order of their means, with the letters that the adjusted p-values of differences give."""
-    told_apart = [model.name for model in models if math.isfinite(model.mean)]
-    letters = letter_display(told_apart, [(d.a, d.b) for d in differences if d.p_adjusted <= level])
+    """Models with their letters, from the adjusted p-values of differences."""
+    ranked = [model.name for model in models if math.isfinite(model.mean)]
+    letters = letter_display(ranked, [(d.a, d.b) for d in differences if d.p_adjusted <= level])
     return [replace(model, letters=letters.get(model.name, "")) for model in models]
 
 
@@ -439,21 +443,21 @@ def in_order(models: Sequence[Model]) -> list[Model]:
 
 
 def in_subgroups(comparisons: Mapping[Any, Comparison], among: int) -> dict[Any, Comparison]:
-    """Comparisons of the same models in each of some subgroups, with Holm's correction over all of them.
+    """Comparisons of the same models in several subgroups, with Holm's correction over all of them.
 
-    If these are some of `among` subgroups, the p-values of the others are assumed to be larger.
+    If there are `among` subgroups in all, the p-values of those not given are assumed to be larger.
     """
-    found = dict(comparisons)
-    for rule in next(iter(found.values())).differences if found else ():
-        own = [d for each in found.values() for d in each.differences[rule]]
-        n_pairs = len(own) // len(found)
-        adjusted = iter(holm(np.array([d.p_value for d in own]), among * n_pairs).tolist())
-        for label, each in found.items():
-            differences = [replace(d, p_adjusted=next(adjusted)) for d in each.differences[rule]]
-            models = lettered(each.models[rule], differences, 1 - each.confidence)
-            found[label] = replace(
-                each,
-                differences={**each.differences, rule: differences},
-                models={**each.models, rule: models},
+    corrected = dict(comparisons)
+    for rule in next(iter(corrected.values())).differences if corrected else ():
+        gaps = [d for comparison in corrected.values() for d in comparison.differences[rule]]
+        n_pairs = len(gaps) // len(corrected)
+        adjusted = iter(holm(np.array([d.p_value for d in gaps]), among * n_pairs).tolist())
+        for label, comparison in corrected.items():
+            differences = [replace(d, p_adjusted=next(adjusted)) for d in comparison.differences[rule]]
+            models = lettered(comparison.models[rule], differences, 1 - comparison.confidence)
+            corrected[label] = replace(
+                comparison,
+                differences={**comparison.differences, rule: differences},
+                models={**comparison.models, rule: models},
             )
-    return found
+    return corrected

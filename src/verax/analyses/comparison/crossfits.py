@@ -1,4 +1,4 @@
-"""Comparisons of cross-validated losses: intervals and p-values that allow for the chance of the fits."""
+"""Comparisons beyond fixed forecasts on the same rows: cross-validated fits, and independent samples."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _NO_CHANCE = 1e-12
 
 
 def allowing_for_fits(
-    found: Comparison,
+    comparison: Comparison,
     losses: Mapping[str, Floats],
     fits: Mapping[str, Floats],
     weights: Floats | None,
     groups: Groups | None,
 ) -> Comparison:
-    """A comparison of cross-validated losses, about the fits to all rows.
+    """A comparison of cross-validated losses, with intervals for the fits to all rows.
 
-    The interval of held-out losses takes the fits of the folds as they are. The fit to all rows differs from
+    The interval of held-out losses treats the fits of the folds as fixed. The fit to all rows differs from
     them by chance. The spread of the losses of the fits shows how much (`fit_variance`), so the variance of
     a difference is that of the rows plus a multiple of this spread.
 
@@ -57,9 +57,9 @@ def allowing_for_fits(
     losses : mapping of str to (N,) array
         The held-out losses, by the name of the model.
     fits : mapping of str to (V, N) array
-        Of every model that was fitted: the losses in all rows of the fit without each fold.
+        For every model that was fitted, the losses in all rows of the fit without each fold.
     """
-    (rule,) = found.differences
+    (rule,) = comparison.differences
     n = len(next(iter(losses.values())))
     w = np.ones(n) if weights is None else weights / weights.max()
     units = np.arange(n) if groups is None else groups.first_kind
@@ -67,10 +67,10 @@ def allowing_for_fits(
     def sums(column: Floats) -> Floats:
         return sums_at(units, np.where(w > 0, w * column, 0.0), int(units.max()) + 1)
 
-    spread = {name: np.array([sums(column) for column in own]) for name, own in fits.items()}
+    spread = {name: np.array([sums(fit) for fit in of_model]) for name, of_model in fits.items()}
 
     def factor(a: str, b: str) -> float:
-        """How many times larger the standard error of a difference is."""
+        """The factor by which the standard error of a difference grows."""
         folds = len(spread.get(a, spread.get(b, ())))
         with np.errstate(invalid="ignore"):
             gaps = losses[a] - losses[b]
@@ -81,20 +81,20 @@ def allowing_for_fits(
         extra = fit_variance(folds) * float(of_fits.var(axis=0, ddof=1).sum())
         return math.sqrt(1 + extra / float((of_rows**2).sum()))
 
-    differences = [_less_certain(d, factor(d.a, d.b)) for d in found.differences[rule]]
+    differences = [_less_certain(d, factor(d.a, d.b)) for d in comparison.differences[rule]]
     adjusted = holm(np.array([d.p_value for d in differences])).tolist()
     differences = [replace(d, p_adjusted=p) for d, p in zip(differences, adjusted, strict=True)]
-    base = found.reference
+    base = comparison.reference
     models = [
         model
         if base not in losses or model.name == base
         else replace(
             model, skill_interval=_widened(model.skill_interval, model.skill, factor(model.name, str(base)))
         )
-        for model in found.models[rule]
+        for model in comparison.models[rule]
     ]
-    models = lettered(models, differences, 1 - found.confidence)
-    return replace(found, differences={rule: differences}, models={rule: models})
+    models = lettered(models, differences, 1 - comparison.confidence)
+    return replace(comparison, differences={rule: differences}, models={rule: models})
 
 
 def fit_variance(n_folds: int) -> float:
@@ -116,7 +116,7 @@ def fit_variance(n_folds: int) -> float:
 
 
 def _less_certain(gap: Difference, factor: float) -> Difference:
-    """A difference whose standard error is larger by a factor."""
+    """A difference with its standard error multiplied by a factor."""
     from scipy.special import stdtr, stdtrit
 
     if factor == 1 or not math.isfinite(gap.p_value):
@@ -135,7 +135,7 @@ def _less_certain(gap: Difference, factor: float) -> Difference:
 
 
 def _widened(ends: Interval, around: float, factor: float) -> Interval:
-    """An interval whose ends are farther from a value by a factor."""
+    """An interval with the distances of its ends from a value multiplied by a factor."""
     if factor == 1 or not ends.defined:
         return ends
     return Interval(
@@ -155,33 +155,33 @@ def compare_unpaired(
     confidence: float,
     margin: float | None,
 ) -> Comparison:
-    """Independent samples: the variance of a difference is the sum of the two (Welch)."""
+    """Compare independent samples: the variance of a difference is the sum of both (Welch)."""
     handles = _each_alone(y, forecasts, options)
     names = list(handles)
     faults: dict[str, ListFaults] = {}
     sums: list[PairedSums] = []
     for name, handle in handles.items():
         recipe = PairedRecipe((name,), tuple(rules), traits=not handle.listed)
-        found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
-        sums.append(found["sums"])
-        faults |= faults_in(handle, found)
+        summaries = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
+        sums.append(summaries["sums"])
+        faults |= faults_in(handle, summaries)
     traits = {
         name: Traits.of(means, ordered=options["ordered"])
-        for name, own in zip(names, sums, strict=True)
-        if (means := own.traits(0)) is not None
+        for name, of_model in zip(names, sums, strict=True)
+        if (means := of_model.traits(0)) is not None
     }
     models, differences = {}, {}
-    total = sum(own.first.n_rows for own in sums)
+    total = sum(of_model.first.n_rows for of_model in sums)
     notes = ["Every model has rows of its own: differences are between independent samples."]
     pairs = all_pairs(len(names))
     for rule in rules:
-        tallies = [own.of_rule(rule) for own in sums]
+        tallies = [of_model.of_rule(rule) for of_model in sums]
         mean = np.array([t.means[0] for t in tallies])
         error = np.array([t.standard_errors()[0][0] for t in tallies])
         gaps = np.array([mean[a] - mean[b] for a, b in pairs])
         gap_errors = np.array([math.hypot(error[a], error[b]) for a, b in pairs])
-        own = np.array([t.standard_errors()[1] for t in tallies])
-        freedom = np.append(own, [_satterthwaite(error[[a, b]], own[[a, b]]) for a, b in pairs])
+        of_models = np.array([t.standard_errors()[1] for t in tallies])
+        freedom = np.append(of_models, [_satterthwaite(error[[a, b]], of_models[[a, b]]) for a, b in pairs])
         estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
         name, finite = name_of(rule), [finite_parts(tally)[0] for tally in tallies]
         models[name], differences[name] = results(
@@ -208,16 +208,16 @@ def _each_alone(
     """A handle for the rows of each model."""
     if not isinstance(forecasts, Mapping) or set(y) != set(forecasts):
         raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
-    found = {
+    handles = {
         name: InMemory({name: rows}, several=True) for name, rows in paired_by_model(y, forecasts, **options)
     }
-    if len(found) < 2:
+    if len(handles) < 2:
         raise InputError("must name at least two models", argument="forecasts", found="there is one")
-    return found
+    return handles
 
 
 def _gap(a: tuple[int, float], b: tuple[int, float]) -> float:
-    """The difference of the means of finite losses; NaN where a model has none."""
+    """The difference of the means of finite losses; NaN if a model has none."""
     return a[1] - b[1] if math.isfinite(a[1]) and math.isfinite(b[1]) else math.nan
 
 

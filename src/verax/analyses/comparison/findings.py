@@ -1,4 +1,4 @@
-"""What a comparison of models claims: which is best, whether rules agree, and what would decide the rest."""
+"""The findings of a comparison: the best model, whether rules agree, and what would settle the rest."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from verax.inference.verdicts import in_brackets, listed
 from verax.inputs.groups import GroupCount, counts_by_kind
 
 TESTED = "All pairs of models are tested together under each rule (Holm's correction)."
-# The power that more rows are to have.
+# The power to plan for.
 POWER = 0.9
 # A smaller difference is rounding.
 _NOTHING = 1e-12
-# A smaller pilot says little about how many rows are needed.
+# Smaller pilots are too uncertain to plan from.
 _LEAST_FREEDOM = 19
-# Where this multiple of the rows is needed, the difference is none for practical purposes.
+# If more than this multiple of the rows is needed, the difference does not matter in practice.
 _FAR = 100
-# The practical size: models whose mean losses differ by a smaller share are equal for all purposes.
+# Models whose mean losses differ by a smaller share are equal for all purposes.
 PRACTICAL = 1e-4
 _SHARE = f"{100 * PRACTICAL:g}% of the mean loss"
 
@@ -34,20 +34,20 @@ _SHARE = f"{100 * PRACTICAL:g}% of the mean loss"
 Compared = Any
 
 
-def findings_of(found: Compared) -> list[Finding]:
+def findings_of(comparison: Compared) -> list[Finding]:
     """The findings of a comparison: the first rule, then margins, then rules that disagree."""
-    shown = in_grades(found)
-    rule = next(iter(found.models))
+    shown = in_grades(comparison)
+    rule = next(iter(comparison.models))
     graded = grade_named(rule) is not None
     ranking = Standings(
         shown.models[rule],
         lambda a, b: shown.difference(a, b, rule),
         "grade" if graded else rule,
-        found.confidence,
+        comparison.confidence,
         higher=graded,
     )
-    leads = ranking.findings(lambda a, b: _deciding(found, rule, found.difference(a, b, rule)))
-    return [*leads, *(_equal(found, rule) or _margins(found)), *_disagreements(found)]
+    leads = ranking.findings(lambda a, b: _deciding(comparison, rule, comparison.difference(a, b, rule)))
+    return [*leads, *(_equal(comparison, rule) or _margins(comparison)), *_disagreements(comparison)]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Standings:
     difference : callable
         The difference of two models by name.
     score : str
-        What the mean is a mean of.
+        The score that is averaged.
     confidence : float
         Confidence level.
     higher : bool
@@ -91,7 +91,7 @@ class Standings:
         score: str,
         **how: Any,
     ) -> Standings:
-        """Models in order of a value that is no mean of losses, such as an AUC: higher is better."""
+        """Models in order of a value other than a mean loss, such as an AUC: higher is better."""
         best_first = sorted(values.items(), key=lambda item: -item[1][0])
         models = [
             Model(name, value, interval, rank, "", math.nan, Interval.undefined(""), 0, value)
@@ -106,19 +106,19 @@ class Standings:
         return f"mean {self.score}" if self.averaged else self.score
 
     def findings(self, decide: Callable[[str, str], NextStep | None]) -> list[Finding]:
-        """Which model is best, or what stays open; `decide` says what would decide between two."""
+        """The best model, or the open question; `decide` gives the step that would settle a pair."""
         infinite = [model for model in self.models if model.infinite_rows]
         finite = [model for model in self.models if not model.infinite_rows]
-        found = [self._infinite(infinite)] if infinite else []
+        findings = [self._infinite(infinite)] if infinite else []
         if len(finite) == 1:
-            return [*found, self._alone(finite[0])]
-        return [*found, self._lead(finite, decide)] if finite else found
+            return [*findings, self._alone(finite[0])]
+        return [*findings, self._lead(finite, decide)] if finite else findings
 
     def _value(self, model: Model) -> str:
         return f"{self._called} {model.mean:.4g}{in_brackets(model.interval, 4)}{self.where}"
 
     def _ahead(self, best: Model, other: Model) -> Difference:
-        """The difference, positive where the first is better."""
+        """The difference, positive if the first is better."""
         a, b = (best.name, other.name) if self.higher else (other.name, best.name)
         return self.difference(a, b)
 
@@ -127,7 +127,7 @@ class Standings:
         return Finding(Claim.SCORE, f"{model.name} has {self._value(model)}.", (model.name,), numbers)
 
     def _infinite(self, models: Sequence[Model]) -> Finding:
-        """Models whose mean is infinite: no interval, no test, and a rank that a few rows decide."""
+        """Models with an infinite mean: no interval, no test, and a rank that rests on a few rows."""
         rows = [f"{m.name} ({m.infinite_rows:,} row{'s' * (m.infinite_rows > 1)})" for m in models]
         which = "this row" if sum(m.infinite_rows for m in models) == 1 else "these rows"
         others = [f"{m.finite_mean:.4g} for {m.name}" for m in models if math.isfinite(m.finite_mean)]
@@ -150,7 +150,7 @@ class Standings:
         gaps = {other.name: self._ahead(best, other) for other in models[1:]}
         near, level = gaps[second.name], round(1 - self.confidence, 12)
         p = [gap.p_adjusted for gap in gaps.values()]
-        # A p-value that is undefined licenses nothing.
+        # An undefined p-value supports no claim.
         open_ = [name for name, gap in gaps.items() if not gap.p_adjusted <= level]
         numbers = {"mean": (best.mean, best.interval), "lead": (near.difference, near.interval)}
         facts: dict[str, Any] = {"level": level, "caution": near.interval.caution, "numbers": numbers}
@@ -207,7 +207,7 @@ class Standings:
 def rows_to_decide(
     gap: Difference, n_rows: int, n_groups: GroupCount | None, confidence: float
 ) -> float | None:
-    """How many rows in all would show a difference of the size seen; None where that is not known."""
+    """The total number of rows that would show a difference of the observed size; None if unknown."""
     if not (gap.standard_error > 0 and abs(gap.difference) > _NOTHING and gap.freedom >= _LEAST_FREEDOM):
         return None
     units = n_rows if n_groups is None else min(counts_by_kind(n_groups))
@@ -215,84 +215,87 @@ def rows_to_decide(
     return goal.units(MeanSpread(gap.standard_error, gap.freedom, units)) * n_rows / units
 
 
-def _deciding(found: Compared, rule: str, gap: Difference) -> NextStep | None:
-    """What would decide between two models that do not differ significantly; None where little is known."""
-    # Pairs of models have rows of their own.
-    if found.missing == "pairwise" or not gap.p_adjusted > 1 - found.confidence:
+def _deciding(comparison: Compared, rule: str, gap: Difference) -> NextStep | None:
+    """The step that would settle a pair without a significant difference; None if too little is known."""
+    # Each pair has its own rows, so their number is not that of the comparison.
+    if comparison.missing == "pairwise" or not gap.p_adjusted > 1 - comparison.confidence:
         return None
-    if _NOTHING < abs(gap.difference) < _practical_size(found, rule):
-        # Models that are shown to be equal have a finding of their own.
-        seen = "" if _is_equal(found, rule, gap) else f": the gap seen is below {_SHARE}"
+    if _NOTHING < abs(gap.difference) < _practical_size(comparison, rule):
+        # A separate finding reports models that are shown to be equal.
+        seen = "" if _is_equal(comparison, rule, gap) else f": the gap seen is below {_SHARE}"
         return NextStep(f"keep the simpler of {gap.a} and {gap.b}{seen}")
-    rows = rows_to_decide(gap, found.n_rows, found.n_groups, found.confidence)
-    if rows is None or rows <= found.n_rows:
+    rows = rows_to_decide(gap, comparison.n_rows, comparison.n_groups, comparison.confidence)
+    if rows is None or rows <= comparison.n_rows:
         return None
     keep = f"keep the simpler of {gap.a} and {gap.b}"
-    if rows > _FAR * found.n_rows:
+    if rows > _FAR * comparison.n_rows:
         return NextStep(f"{keep}: a gap of this size would take more than {_FAR} times the rows to show")
-    if found.margin is not None and abs(gap.difference) < found.margin:
-        return NextStep(f"{keep}: the gap is below the margin of {found.margin:g}")
-    more = rows - found.n_rows
+    if comparison.margin is not None and abs(gap.difference) < comparison.margin:
+        return NextStep(f"{keep}: the gap is below the margin of {comparison.margin:g}")
+    more = rows - comparison.n_rows
     digits = 10 ** max(0, math.floor(math.log10(more)) - 1)
-    said = f"{math.ceil(more / digits) * digits:,}"
+    more_rows = f"{math.ceil(more / digits) * digits:,}"
     # Grades and questions are planned for by their comparison, which knows their rows.
-    pilot = "y, p" if found.missing is None else "comparison"
+    pilot = "y, p" if comparison.missing is None else "comparison"
     pair = f"models=({gap.a!r}, {gap.b!r}), rule={rule!r}"
     command = f"plan {{source}} --models {shlex.quote(f'{gap.a},{gap.b}')}"
-    if found.missing is None:
+    if comparison.missing is None:
         command = f"verax {command} --rule {shlex.quote(rule)}"
     else:
-        # Forecasts that change have options that `plan` lacks.
+        # `plan` lacks the options for forecasts that change over time.
         command = "" if grade_named(rule) is None else f"verax evals {command}"
     return NextStep(
-        f"collect about {said} more rows, which would show a gap of this size with {100 * POWER:g}% power",
+        f"collect about {more_rows} more rows, which would show a gap of this size with {100 * POWER:g}% "
+        "power",
         f"vx.plan({pilot}, {pair})",
         command,
     )
 
 
-def _practical_size(found: Compared, rule: str) -> float:
-    return float(PRACTICAL * found.models[rule][0].mean)
+def _practical_size(comparison: Compared, rule: str) -> float:
+    return float(PRACTICAL * comparison.models[rule][0].mean)
 
 
-def _is_equal(found: Compared, rule: str, gap: Difference) -> bool:
-    size = _practical_size(found, rule)
-    differ = abs(gap.difference) > _NOTHING and gap.p_adjusted > 1 - found.confidence
+def _is_equal(comparison: Compared, rule: str, gap: Difference) -> bool:
+    size = _practical_size(comparison, rule)
+    differ = abs(gap.difference) > _NOTHING and gap.p_adjusted > 1 - comparison.confidence
     return differ and gap.interval.defined and max(-gap.interval.low, gap.interval.high) < size
 
 
-def _equal(found: Compared, rule: str) -> list[Finding]:
-    """The best two models, where their whole interval is within the practical size."""
-    models = found.models[rule]
-    if len(models) < 2 or found.missing == "pairwise":
+def _equal(comparison: Compared, rule: str) -> list[Finding]:
+    """The best two models, if the whole interval of their difference is below the practical size."""
+    models = comparison.models[rule]
+    if len(models) < 2 or comparison.missing == "pairwise":
         return []
-    gap = found.difference(models[0].name, models[1].name, rule)
-    if not _is_equal(found, rule, gap):
+    gap = comparison.difference(models[0].name, models[1].name, rule)
+    if not _is_equal(comparison, rule, gap):
         return []
     text = f"{gap.a} and {gap.b} are equal for all purposes: they differ by less than {_SHARE}."
     numbers: dict[str, Any] = {
         "difference": (gap.difference, gap.interval),
-        "size": _practical_size(found, rule),
+        "size": _practical_size(comparison, rule),
     }
-    return [Finding(Claim.EQUIVALENT, text, (gap.a, gap.b), numbers, level=round(1 - found.confidence, 12))]
+    return [
+        Finding(Claim.EQUIVALENT, text, (gap.a, gap.b), numbers, level=round(1 - comparison.confidence, 12))
+    ]
 
 
-def _margins(found: Compared) -> list[Finding]:
-    """Pairs of models of which one is shown to be worse by less than the margin."""
-    level = round(1 - found.confidence, 12)
-    shown = {(t.model, t.against): t for t in found.margin_tests if t.p_adjusted <= level}
+def _margins(comparison: Compared) -> list[Finding]:
+    """Pairs in which a model is shown to be worse by less than the margin."""
+    level = round(1 - comparison.confidence, 12)
+    shown = {(t.model, t.against): t for t in comparison.margin_tests if t.p_adjusted <= level}
     findings = []
     for (model, against), test in shown.items():
         other = shown.get((against, model))
         if other is not None and model > against:
             continue
-        numbers = {"margin": found.margin, "upper_bound": test.bound}
+        numbers = {"margin": comparison.margin, "upper_bound": test.bound}
         facts: dict[str, Any] = {"about": (model, against), "numbers": numbers, "level": level}
         if other is None:
-            text = f"{model} is worse than {against} by less than {found.margin:g}"
+            text = f"{model} is worse than {against} by less than {comparison.margin:g}"
             claim, p = Claim.NOT_INFERIOR, test.p_adjusted
         else:
-            text = f"{model} and {against} differ by less than {found.margin:g}"
+            text = f"{model} and {against} differ by less than {comparison.margin:g}"
             claim, p = Claim.EQUIVALENT, max(test.p_adjusted, other.p_adjusted)
         findings.append(Finding(claim, f"{text} (p {_p(p)}).", p_value=p, **facts))
     return findings
@@ -303,10 +306,12 @@ def _p(value: float) -> str:
     return shown if shown.startswith("<") else f"= {shown}"
 
 
-def _disagreements(found: Compared) -> list[Finding]:
-    """Pairs of models that rules order differently. Both orders are significant, so none is one by chance."""
-    level = round(1 - found.confidence, 12)
+def _disagreements(comparison: Compared) -> list[Finding]:
+    """Pairs of models that rules order differently; both orders are significant."""
+    level = round(1 - comparison.confidence, 12)
     return [
         Finding(Claim.RULES_DISAGREE, text, pair, level=level, p_value=p)
-        for pair, p, text in disagreements(found.differences, found.traits, found.claims, level)
+        for pair, p, text in disagreements(
+            comparison.differences, comparison.traits, comparison.claims, level
+        )
     ]

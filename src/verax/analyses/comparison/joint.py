@@ -68,23 +68,23 @@ class JointSums(Summary, kind="losses by answering models"):
 
     @property
     def components(self) -> list[list[int]]:
-        """Models that some chain of shared questions connects."""
+        """Sets of models that a chain of shared questions connects."""
         answered = self.answered
         meet = answered.T.astype(float) @ answered > 0
-        left, found = set(range(answered.shape[1])), []
+        left, components = set(range(answered.shape[1])), []
         while left:
             reached, border = set[int](), {min(left)}
             while border:
                 reached |= border
                 border = set(np.flatnonzero(meet[sorted(border)].any(axis=0)).tolist()) - reached
-            found.append(sorted(reached))
+            components.append(sorted(reached))
             left -= reached
-        return found
+        return components
 
 
 @dataclass(frozen=True)
 class JointRecipe(Recipe[JointSums], cases=True):
-    """The sums of some questions, by who answered them."""
+    """Sum losses by the set of models that answered."""
 
     models: tuple[str, ...]
     rule: Rule
@@ -94,7 +94,7 @@ class JointRecipe(Recipe[JointSums], cases=True):
         return {"models": len(self.models)}
 
     def take(self, part: Part) -> JointSums:
-        """Of some rows."""
+        """Summarise one part."""
         losses, known, _ = table_of(part, self.models, self.rule)
         infinite = np.isinf(losses) & known
         if infinite.any():
@@ -115,7 +115,7 @@ class JointRecipe(Recipe[JointSums], cases=True):
 
 @dataclass(frozen=True)
 class Effects:
-    """The joint estimate.
+    """The joint estimate of models and questions.
 
     Attributes
     ----------
@@ -132,8 +132,7 @@ class Effects:
     inverse : array of shape (2M, 2M)
         The pseudoinverse of the information on the effects.
     change : array of shape (M, 2M)
-        By how much the sum of the fitted losses of each model changes with the effects of models and of
-        questions.
+        Derivatives of the sum of each model's fitted losses by the effects of models and of questions.
     shift : array of shape (M,)
         What is added to pseudo-losses, so that their means are the estimates.
     """
@@ -156,8 +155,13 @@ class Effects:
         parts = sums.components
         if len(parts) > 1:
             named = [
-                join([*(models[i] for i in own[:_SHOWN]), *(["others"] if len(own) > _SHOWN else [])])
-                for own in parts[:_SHOWN]
+                join(
+                    [
+                        *(models[i] for i in component[:_SHOWN]),
+                        *(["others"] if len(component) > _SHOWN else []),
+                    ]
+                )
+                for component in parts[:_SHOWN]
             ]
             raise InputError(
                 "cannot be estimated jointly: models must be connected by shared questions",
@@ -167,9 +171,9 @@ class Effects:
             )
         least, most = rule.bounds(n_classes)
         if not isinstance(rule, Grade):
-            found = cls._of_link(sums, models, None)
-            if ((least <= found.means) & (found.means <= most)).all() or not np.isfinite(most - least):
-                return found
+            additive = cls._of_link(sums, models, None)
+            if ((least <= additive.means) & (additive.means <= most)).all() or not np.isfinite(most - least):
+                return additive
         return cls._of_link(sums, models, (least, most))
 
     @classmethod
@@ -203,21 +207,21 @@ class Effects:
         scores = np.hstack([residual, share * residual.sum(axis=1)[:, None]])
         mean = scaled.sum(axis=1) / known.sum(axis=1)
         value, slope = _unanswered(self.effects, share, mean, logistic=logistic)
-        # By how much the effects change without the question, and with them the fitted losses of the others.
+        # The change of the effects without the question, and with them of the fitted losses of the others.
         of_model, of_question = np.hsplit(scores @ self.inverse, 2)
         of_question = of_question if logistic else -of_model
-        own = slope * (of_model + (share * of_question).sum(axis=1)[:, None])
+        without_question = slope * (of_model + (share * of_question).sum(axis=1)[:, None])
         moved = np.hstack([of_model, of_question]) @ self.change.T - weights[:, None] * np.where(
-            known, 0.0, own
+            known, 0.0, without_question
         )
         return np.asarray(np.where(known, losses, least + size * value) + size * moved + self.shift)
 
     def _left_out(self, residual: Floats, root: Floats, share: Floats, weights: Floats) -> Floats:
-        """Residuals as if each question had been left out: fits follow questions that few others check."""
+        """Residuals with each question left out, because fits follow questions with few shared answers."""
         m = len(self.models)
-        own, both = self.inverse[:m, :m], share @ self.inverse[m:, :m]
+        of_models, of_both = self.inverse[:m, :m], share @ self.inverse[m:, :m]
         difficulty = np.einsum("qi,ij,qj->q", share, self.inverse[m:, m:], share)
-        leverage = own + both[:, :, None] + both[:, None, :] + difficulty[:, None, None]
+        leverage = of_models + of_both[:, :, None] + of_both[:, None, :] + difficulty[:, None, None]
         leverage = weights[:, None, None] * root[:, :, None] * leverage * root[:, None, :]
         # A question that alone connects models has a leverage of 1, and says nothing about errors.
         value, vector = np.linalg.eigh(np.eye(m) - leverage)
@@ -227,12 +231,12 @@ class Effects:
 
 
 def _range(ends: tuple[float, float] | None) -> tuple[float, float]:
-    """What is subtracted from losses, and what they are divided by then."""
+    """Offset and divisor that scale losses."""
     return (0.0, 1.0) if ends is None else (ends[0], ends[1] - ends[0])
 
 
 def _shares(known: Bools) -> Floats:
-    """(N, M) for each question the share of each model among those that answered it."""
+    """(N, M) shares of each model among those that answered a question."""
     return np.asarray(known / known.sum(axis=1, keepdims=True))
 
 
@@ -258,14 +262,14 @@ def _unanswered(effects: Floats, share: Floats, mean: Floats, *, logistic: bool)
 
 
 def _information(slope: Floats, share: Floats) -> Floats:
-    """(2M, 2M) the information on the effects, from the weighted slope of each answer."""
+    """(2M, 2M) information on the effects, from the weighted slope of each answer."""
     cross = slope.T @ share
     of_difficulty = (share * slope.sum(axis=1)[:, None]).T @ share
     return np.block([[np.diag(slope.sum(axis=0)), cross], [cross.T, of_difficulty]])
 
 
 def _inverse(information: Floats) -> Floats:
-    """Its pseudoinverse: models and difficulties have a constant in common."""
+    """The pseudoinverse, because models and difficulties share a constant."""
     return np.asarray(np.linalg.pinv(information, _FLAT, hermitian=True), float)
 
 
@@ -291,7 +295,7 @@ def _fit(known: Floats, share: Floats, total: Floats, *, logistic: bool) -> Floa
 
 @dataclass(frozen=True)
 class PseudoRecipe(ColumnRecipe, cases=True):
-    """Sums of pseudo-losses, which need the joint estimate."""
+    """Sum pseudo-losses, which need the joint estimate."""
 
     effects: Effects
     rule: Rule
@@ -301,7 +305,7 @@ class PseudoRecipe(ColumnRecipe, cases=True):
         return True
 
     def take(self, part: Part) -> PairedSums:
-        """Of the questions that some model answered."""
+        """Summarise the questions that some model answered."""
         _, known, _ = table_of(part, self.effects.models, self.rule)
         return super().take(some_rows(part, known.any(axis=1)))
 
@@ -320,7 +324,7 @@ class BaselineRecipe(ColumnRecipe, cases=True):
     rule: Rule
 
     def take(self, part: Part) -> PairedSums:
-        """Of the questions that the model answered."""
+        """Summarise the questions that the model answered."""
         _, known, _ = table_of(part, (self.model,), self.rule)
         return super().take(some_rows(part, known[:, 0]))
 
@@ -339,7 +343,7 @@ class PeerRecipe(ColumnRecipe, cases=True):
     rule: Rule
 
     def take(self, part: Part) -> PairedSums:
-        """Of the questions that the model and some other answered."""
+        """Summarise the questions that the model and another one answered."""
         _, known, _ = table_of(part, self.models, self.rule)
         return super().take(
             some_rows(part, known[:, self.models.index(self.model)] & (known.sum(axis=1) > 1))

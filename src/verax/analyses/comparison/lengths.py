@@ -1,4 +1,4 @@
-"""How much longer lists improve the score: hard predictions, lists of several lengths, full distributions.
+"""Gain from longer lists: hard predictions, lists of several lengths, full distributions.
 
 The expected padded score of a true list never gets worse when the list grows, so predictions of
 different lengths can be compared by one number. How much it improves depends on the rule.
@@ -42,7 +42,7 @@ from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import as_rules, name_of, padded_rules
 
-# Smaller differences of means, and variances of them, relative to those of each, are rounding.
+# Relative differences of means, and their variances, below this are rounding.
 _ROUNDING = 1e-12
 
 
@@ -59,7 +59,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
     means : dict of str to tuple of float
         Under the name of each inner rule the mean loss of every prediction.
     infinite : dict of str to tuple of float
-        Likewise the number of rows whose loss is infinite; with weights of a mean of one.
+        Likewise the number of rows whose loss is infinite; weights are scaled to a mean of one.
     lengths : tuple of int
         The lengths of the lists between "hard" and the last.
     n_rows : int
@@ -67,7 +67,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
     n_classes : int
         The number of classes, K.
     n_invalid : int
-        How many of the lists given are invalid.
+        The number of invalid lists.
     covariances : dict of str to array
         Likewise the covariance matrix of these means.
     units : IndependentUnits
@@ -102,7 +102,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         return self.means[name]
 
     def excess(self, name: str) -> tuple[float, ...]:
-        """How much larger each loss is than that of the last prediction, relative to that one.
+        """Excess of each loss over that of the last prediction, relative to that one.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
             return tuple((losses / losses[-1] - 1).tolist())
 
     def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
-        """How much larger the loss of prediction `a` is than that of `b`, by a rule or the first.
+        """Mean loss of prediction `a` minus that of `b`, by one rule.
 
         Parameters
         ----------
@@ -137,30 +137,30 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         """
         name = next(iter(self.means)) if rule is None else rule
         means = self[name]
-        for given in (a, b):
-            if given not in self.predictions:
-                raise KeyError(f"{given!r} was not compared; there are {', '.join(self.predictions)}")
+        for prediction in (a, b):
+            if prediction not in self.predictions:
+                raise KeyError(f"{prediction!r} was not compared; there are {', '.join(self.predictions)}")
         i, j = self.predictions.index(a), self.predictions.index(b)
         c = self.covariances[name]
         with np.errstate(invalid="ignore"):
             gap = float(np.float64(means[i]) - means[j])
         variance = _variance(c, i, j)
         if variance == 0 and abs(gap) <= _ROUNDING * max(abs(means[i]), abs(means[j])):
-            # Predictions that say the same of every row differ by rounding alone.
+            # Equal predictions differ by rounding alone.
             gap = 0.0
         interval = self.units.interval(gap, variance, self.confidence)
         p = self.units.p_value(gap, variance)
         return Difference(a, b, gap, interval, p, p)
 
     def steps(self) -> tuple[str, ...]:
-        """The kinds of prediction: the hard one, the first class with its confidence, a list, everything."""
+        """One prediction of each kind: hard, top-1, a longer list, and the last."""
         some = [k for k in self.lengths if k > 1]
         middle = [f"top-{5 if 5 in some else max(some)}"] if some else []
         first = ["top-1"] if 1 in self.lengths else []
         return ("hard", *first, *middle, self.predictions[-1])
 
     def length_within(self, name: str, share: float = 0.01, *, sure: bool = False) -> int | None:
-        """The least length from which on all losses are within `share` of that of the last prediction.
+        """The shortest length at which this and all longer lists have losses within `share` of the last.
 
         Parameters
         ----------
@@ -189,8 +189,8 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         return None
 
     def words(self) -> list[str]:
-        """How much the additional classes improve the loss: one paragraph per rule."""
-        return [each.text for each in self._findings()]
+        """The gain from additional classes: one paragraph per rule."""
+        return [finding.text for finding in self._findings()]
 
     def _findings(self) -> list[Finding]:
         return [
@@ -212,7 +212,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         if 1 in self.lengths:
             wrong = ""
             if np.isinf(hard):
-                # A share, which rows without weight do not change.
+                # A share: rows without weight do not change it.
                 share = self.infinite[name][0] / self.n_rows
                 wrong = f" (a class that was ruled out happened in {100 * share:.3g}% of the rows)"
             text = f"the probability of the first class takes the loss from {hard:.4g}{wrong} "
@@ -225,7 +225,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         return text + self._growth(name, lists, last, whole)
 
     def _growth(self, name: str, lists: list[float], last: float, whole: str) -> str:
-        # The gain of further classes is that over the first alone, where it was measured.
+        # Measure the gain of further classes from top-1, if it was compared.
         at = self.lengths.index(1) if 1 in self.lengths else 0
         first, gain = lists[at], lists[at] - last
         if abs(gain) <= 1e-12 * max(abs(first), abs(last)):
@@ -251,11 +251,11 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         return f"The other classes take it to {last:.4g}" + (f": {reached}." if reached else ".")
 
     def comparability(self) -> list[str]:
-        """What one kind of prediction loses against the next, with intervals: one sentence per rule."""
+        """Differences between consecutive kinds of prediction, with intervals: one sentence per rule."""
         sentences = []
         for name in self.means:
-            found = [self.difference(a, b, name) for a, b in itertools.pairwise(self.steps())]
-            texts = [_against(each) for each in found]
+            gaps = [self.difference(a, b, name) for a, b in itertools.pairwise(self.steps())]
+            texts = [_against(gap) for gap in gaps]
             sentences.append(f"{name}: {', '.join(texts)}.")
         return sentences
 
@@ -274,9 +274,10 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
             "n_invalid": self.n_invalid,
             "differences": {
                 name: [
-                    {**vars(found), "interval": list(found.interval)}
-                    for found in (
-                        self.difference(each, self.predictions[-1], name) for each in self.predictions[:-1]
+                    {**vars(gap), "interval": list(gap.interval)}
+                    for gap in (
+                        self.difference(prediction, self.predictions[-1], name)
+                        for prediction in self.predictions[:-1]
                     )
                 ]
                 for name in self.means
@@ -320,7 +321,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         return [*(line for text in texts for line in textwrap.wrap(text, 106)), *self.remarks]
 
     def plot(self, rules: Sequence[str] | None = None, *, share: float = 0.01) -> Any:
-        """Draw what each prediction loses against the last, one panel per rule.
+        """Draw the excess loss of each prediction over the last, one panel per rule.
 
         Parameters
         ----------
@@ -341,27 +342,27 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
 
 
 def _variance(covariance: Floats, i: int, j: int) -> float:
-    """The variance of a difference of means; NaN where some loss is infinite."""
-    own = covariance[[i, j], [i, j]]
-    if not np.isfinite(own).all():
+    """The variance of a difference of means; NaN if a loss is infinite."""
+    variances = covariance[[i, j], [i, j]]
+    if not np.isfinite(variances).all():
         return np.nan
-    found = float(own.sum() - 2 * covariance[i, j])
-    return found if i != j and found > _ROUNDING * float(own.sum()) else 0.0
+    variance = float(variances.sum() - 2 * covariance[i, j])
+    return variance if i != j and variance > _ROUNDING * float(variances.sum()) else 0.0
 
 
-def _against(found: Difference) -> str:
-    """What one prediction loses against another, in words."""
-    if not np.isfinite(found.difference):
-        return f"{found.a} is infinite"
-    if abs(found.difference) < 1e-12:
-        return f"{found.a} equals {found.b}"
-    shown, way = (found.interval, "above") if found.difference >= 0 else (-found.interval, "below")
+def _against(gap: Difference) -> str:
+    """The difference of two predictions, in words."""
+    if not np.isfinite(gap.difference):
+        return f"{gap.a} is infinite"
+    if abs(gap.difference) < 1e-12:
+        return f"{gap.a} equals {gap.b}"
+    shown, way = (gap.interval, "above") if gap.difference >= 0 else (-gap.interval, "below")
     span = f" ({shown:z.4f})" if shown.defined else ""
-    other = "the lists as given" if found.b == "as given" else found.b
-    return f"{found.a} is {abs(found.difference):.4f}{span} {way} {other}"
+    other = "the lists as given" if gap.b == "as given" else gap.b
+    return f"{gap.a} is {abs(gap.difference):.4f}{span} {way} {other}"
 
 
-# The lengths that are compared unless others are asked for.
+# The lengths compared by default.
 LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
@@ -374,7 +375,7 @@ def shorter_lists(rows: ListRows, lengths: Sequence[int]) -> list[Rows]:
 
 
 def names_of(lengths: Sequence[int], *, lists: bool) -> tuple[str, ...]:
-    """What the predictions are called, from the hard one to the one that was given."""
+    """Names of the predictions, from the hard one to the given one."""
     return ("hard", *(f"top-{length}" for length in lengths), "as given" if lists else "full")
 
 
@@ -382,14 +383,14 @@ def check_lengths(k: Sequence[int] | None, longest: int) -> list[int]:
     """The lengths to compare, given the length of the longest list."""
     if k is None:
         return [length for length in LENGTHS if length < max(longest, 2)]
-    given: list[Any] = to_host(to_array(k, "k")[0]).reshape(-1).tolist()
-    for length in given:
+    lengths: list[Any] = to_host(to_array(k, "k")[0]).reshape(-1).tolist()
+    for length in lengths:
         check_count("k", length, least=0)
-    if not given or max(given) > longest:
+    if not lengths or max(lengths) > longest:
         raise InputError(
-            f"must hold lengths from 0 to {longest}", argument="k", found=f"it is {show(k)}", values=given
+            f"must hold lengths from 0 to {longest}", argument="k", found=f"it is {show(k)}", values=lengths
         )
-    return sorted(set(given))
+    return sorted(set(lengths))
 
 
 @reads
@@ -404,7 +405,7 @@ def compare_lengths(
 ) -> LengthComparison:
     """Score a classifier's hard prediction, its top lists and its full distribution on the same outcomes.
 
-    What each of them loses against another is a mean difference of losses of the same rows, with an interval.
+    Differences are means over the same rows, with intervals.
 
     Parameters
     ----------
@@ -470,14 +471,14 @@ def read_lengths(
     recipe: LengthRecipe,
     sums: UnitSums,
     covariance: Floats,
-    found: Summaries,
+    summaries: Summaries,
     faults: dict[str, ListFaults],
     confidence: float,
 ) -> LengthComparison:
     """The comparison from sums over rows."""
     names = [name_of(rule.rule) for rule in recipe.rules]
     # In rows: weights with a mean of one.
-    infinite = sums.infinite.high * (found.n_rows / sums.total)
+    infinite = sums.infinite.high * (summaries.n_rows / sums.total)
     return (
         LengthComparison(
             names_of(recipe.lengths, lists=handle.lists),
@@ -485,14 +486,14 @@ def read_lengths(
             {name: tuple(row.tolist()) for name, row in zip(names, sums.mean, strict=True)},
             {name: tuple(row.tolist()) for name, row in zip(names, infinite, strict=True)},
             recipe.lengths,
-            found.n_rows,
+            summaries.n_rows,
             handle.n_classes,
-            sum(each.n_invalid for each in faults.values()),
+            sum(fault.n_invalid for fault in faults.values()),
             dict(zip(names, covariance, strict=True)),
             sums.units,
             confidence,
         )
-        .with_skipped(found.skipped)
+        .with_skipped(summaries.skipped)
         .with_faults(faults)
     )
 
@@ -502,22 +503,22 @@ def read_known_lengths(
     recipe: LengthRecipe,
     sums: UnitSums,
     longest: int,
-    found: Summaries,
+    summaries: Summaries,
     faults: dict[str, ListFaults],
     confidence: float,
 ) -> LengthComparison | None:
-    """The comparison from the sums of more lengths than there are; None where all lists have one class."""
+    """The comparison from sums that may include longer lists; None if all lists have one class."""
     lengths = tuple(check_lengths(None, longest))
     if longest < 2:
         return None
     at = [0, *(1 + recipe.lengths.index(length) for length in lengths), 1 + len(recipe.lengths)]
     some, known = sums.some(at), replace(recipe, lengths=lengths)
-    return read_lengths(handle, known, some, some.covariance, found, faults, confidence)
+    return read_lengths(handle, known, some, some.covariance, summaries, faults, confidence)
 
 
 @dataclass(frozen=True)
 class LengthRecipe(UnitRecipe):
-    """The losses of one model's hard prediction, of its lists of some lengths, and of all that it says."""
+    """Sum the losses of a model's hard prediction, of its lists of some lengths, and of its full forecast."""
 
     model: str
     rules: tuple[Padded, ...]
@@ -531,14 +532,14 @@ class LengthRecipe(UnitRecipe):
         """The losses of some rows, rule by rule."""
         rows = part.models[self.model]
         lists = self._lists(rows)
-        # Lists that are no longer stay as they are.
+        # Lists shorter than a length stay as they are.
         n = bisect_left(self.lengths, lists.lists.lengths.max(initial=0)) if lists is rows else None
         shorter = shorter_lists(lists, self.lengths[:n])
         weights = rows.batch(0, rows.n_rows).weights
         w = np.ones(rows.n_rows) if weights is None else np.asarray(to_host(weights), float)
         sums = np.empty((len(self.rules), 2 + len(self.lengths), rows.n_rows))
-        for c, each in enumerate([*shorter, rows]):
-            for block, loss in zip(sums, losses_of(self.rules, each), strict=True):
+        for c, prediction in enumerate([*shorter, rows]):
+            for block, loss in zip(sums, losses_of(self.rules, prediction), strict=True):
                 block[c] = to_host(loss)
         sums[:, len(shorter) + 1 :] = sums[:, len(shorter), None]
         if weights is not None:
@@ -564,12 +565,12 @@ class Longest(Summary, kind="longest list"):
 
 @dataclass(frozen=True)
 class LongestRecipe(Recipe[Longest]):
-    """How long the lists of a model are."""
+    """Find the length of a model's longest list."""
 
     model: str
 
     def take(self, part: Part) -> Longest:
-        """Of some lists."""
+        """Summarise one part."""
         rows = part.models[self.model]
         assert isinstance(rows, ListRows)
         return Longest(int(rows.lists.lengths.max(initial=0)))

@@ -1,4 +1,4 @@
-"""Grades, and forecasts of models with questions of their own, as rows whose losses are known."""
+"""Grades, and forecasts of models with different questions, as rows with known losses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from verax.scores.registry import name_of
 
 
 def check_margin(margin: float | None, rules: Sequence[Rule]) -> float | None:
-    """A margin of the only rule, checked."""
+    """Check a margin, which needs a single rule."""
     if margin is None:
         return None
     if len(rules) > 1:
@@ -40,7 +40,7 @@ def check_margin(margin: float | None, rules: Sequence[Rule]) -> float | None:
 
 
 def check_among(handle: Handle, reference: object) -> None:
-    """Refuse too few models, and a reference that is none of them."""
+    """Refuse fewer than two models, and a reference that is not a model."""
     known = isinstance(reference, str) and reference in handle.models
     check_models(handle, reference if known else None)
     if reference is not None and not known:
@@ -50,7 +50,7 @@ def check_among(handle: Handle, reference: object) -> None:
 
 
 def check_models(handle: Handle, reference: object) -> None:
-    """Refuse too few models, and a reference that is none."""
+    """Refuse too few models, and a reference that is neither a model nor a simple forecast."""
     n = len(handle.models)
     if n < (2 if reference is None else 1):
         simple = UNIFORM if handle.listed else FREQUENCIES
@@ -79,7 +79,7 @@ def check_models(handle: Handle, reference: object) -> None:
 
 
 def refuse(given: Mapping[str, bool], where: str) -> None:
-    """Refuse the arguments that are given and cannot be used there."""
+    """Refuse arguments that were given and cannot be used `where`."""
     for argument, is_given in given.items():
         if is_given:
             raise InputError(f"cannot be used {where}", argument=argument)
@@ -87,22 +87,22 @@ def refuse(given: Mapping[str, bool], where: str) -> None:
 
 Missing = Literal["refuse", "pairwise", "joint"]
 Ungraded = Literal["bounds", "exclude", "wrong"]
-# Confidences of which more than this share exceeds 1 are percentages.
+# If more than this share of the confidences exceeds 1, they are probably percentages.
 _MOST = 0.5
 
 
 @dataclass(frozen=True)
 class QuestionLosses:
-    """The losses of one model, by rule, and where rows are questions with several answers, their numbers.
+    """The losses of one model by rule, with the number of answers if questions have several.
 
     Attributes
     ----------
     losses : mapping of Rule to array of shape (N,)
-        The losses; NaN where there is none.
+        The losses; NaN if unknown.
     answers : array of shape (N,) or None
         The number of answers to each question.
     ungraded : mapping of Rule to array of shape (N,), or None
-        How many of them have no loss.
+        The number of answers without a loss.
     """
 
     losses: Mapping[Rule, Floats]
@@ -115,35 +115,36 @@ class QuestionLosses:
         return len(next(iter(self.losses.values())))
 
     def counting(self, losses: Mapping[Rule, Floats], question: Ints) -> QuestionLosses:
-        """With the numbers of answers, from their losses and the question of each."""
+        """Add the numbers of answers, from their losses and questions."""
         ungraded = {
-            rule: np.bincount(question[np.isnan(own)], minlength=self.n_rows) for rule, own in losses.items()
+            rule: np.bincount(question[np.isnan(of_rule)], minlength=self.n_rows)
+            for rule, of_rule in losses.items()
         }
         return replace(self, answers=np.bincount(question, minlength=self.n_rows), ungraded=ungraded)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a caller says about questions beside answers.
+class QuestionOptions:
+    """Options about questions: how rows of models are matched, repeated and grouped.
 
     Attributes
     ----------
     ids : object
-        The question of each row: of rows that all models share, or of each model's by its name.
+        The question of each row: one column for all models, or a mapping with one per model.
     epochs : object
         Which repeat of the question each row is.
     task : object
         The task of each row.
     missing : str
-        What to do with questions that some model was not asked.
+        What to do with questions that some models were not asked.
     ungraded : str
         What to do with answers that were not graded.
     groups, weights : object
         A value for each row.
     skip : bool
-        Whether invalid forecasts are not graded, instead of refused.
+        Whether invalid forecasts are left ungraded instead of refused.
     times, closes : object
-        When each forecast was made, and when its question closes, where forecasts change over time.
+        When each forecast was made, and when its question closes, if forecasts change over time.
     """
 
     ids: object = None
@@ -162,21 +163,22 @@ class Asked:
         check_choice("ungraded", self.ungraded, get_args(Ungraded))
 
     def refuse(self) -> None:
-        """Refuse what is about questions where there are none."""
-        given = {"ids": self.ids, "epochs": self.epochs, "task": self.task, "times": self.times}
-        asked = {name: value is not None for name, value in given.items()}
-        asked |= {"missing": self.missing != "refuse", "ungraded": self.ungraded != "bounds"}
-        refuse(asked, "without outcomes of each model under its name")
+        """Refuse options about questions where there are none."""
+        columns = {"ids": self.ids, "epochs": self.epochs, "task": self.task, "times": self.times}
+        refused = {name: value is not None for name, value in columns.items()}
+        refuse(
+            refused | {"missing": self.missing != "refuse"}, "without outcomes of each model under its name"
+        )
 
-    def reading(self, read: Mapping[str, Any]) -> tuple[Asked, dict[str, Any]]:
-        """With what the shared options say of rows, and the other options."""
+    def with_reading(self, read: Mapping[str, Any]) -> tuple[QuestionOptions, dict[str, Any]]:
+        """Move the shared options about rows here; the second value has the other options."""
         rest = dict(read)
         skip = rest.pop("invalid", "raise") == "skip"
         of_rows = {name: rest.pop(name, None) for name in ("groups", "weights")}
         return replace(self, skip=skip, **of_rows), rest
 
     def task_column(self, handle: Handle) -> str | None:
-        """The column of tasks; None where nobody asks for them."""
+        """The name of the column of tasks; None without tasks."""
         if self.task is None:
             return None
         if handle.kept is not None:
@@ -185,47 +187,47 @@ class Asked:
             raise not_scanned(self.task, handle.by, "task")
         return self.task
 
-    def _numbered(self, sizes: Mapping[str, int]) -> Asked | None:
-        """With repeats numbered from 0 in all models; None where questions have different numbers of them."""
-        own = isinstance(self.ids, Mapping)
-        found = {
+    def _numbered(self, sizes: Mapping[str, int]) -> QuestionOptions | None:
+        """Number repeats from 0 in all models; None if questions have different numbers of them."""
+        by_model = isinstance(self.ids, Mapping)
+        numbering = {
             model: numbered(self.ids, self.epochs, model, n)
-            for model, n in (sizes.items() if own else list(sizes.items())[:1])
+            for model, n in (sizes.items() if by_model else list(sizes.items())[:1])
         }
-        if len({int(n) for _, counts in found.values() for n in counts}) > 1:
+        if len({int(n) for _, counts in numbering.values() for n in counts}) > 1:
             return None
-        places = {model: place for model, (place, _) in found.items()}
-        return replace(self, epochs=places if own else next(iter(places.values())))
+        places = {model: place for model, (place, _) in numbering.items()}
+        return replace(self, epochs=places if by_model else next(iter(places.values())))
 
     def _by_question(
         self, losses: Mapping[str, Mapping[Rule, Floats]], by: Mapping[str, object]
-    ) -> tuple[Asked, dict[str, QuestionLosses], dict[str, object]]:
-        """One loss per model and question: the mean over its repeats, or over time where forecasts change."""
+    ) -> tuple[QuestionOptions, dict[str, QuestionLosses], dict[str, object]]:
+        """One loss per model and question: the mean over its repeats, or over time if forecasts change."""
         if self.times is not None and (self.ids is None or self.closes is None or self.epochs is not None):
             raise InputError(
                 "need ids and closes, and are not for repeats of a question", argument="times", kind="missing"
             )
-        found: dict[str, QuestionLosses] = {}
-        given = {name: getattr(self, name) for name in ("ids", "task", "weights")}
-        given |= {f"by {name}": labels for name, labels in by.items()}
+        by_question: dict[str, QuestionLosses] = {}
+        per_row = {name: getattr(self, name) for name in ("ids", "task", "weights")}
+        per_row |= {f"by {name}": labels for name, labels in by.items()}
         kinds = [] if self.groups is None else _kinds(self.groups)
-        given |= {f"groups {i}": kind for i, kind in enumerate(kinds)}
-        columns: dict[str, Any] = {name: {} for name, value in given.items() if value is not None}
-        for model, own in losses.items():
-            n = len(next(iter(own.values())))
+        per_row |= {f"groups {i}": kind for i, kind in enumerate(kinds)}
+        columns: dict[str, Any] = {name: {} for name, value in per_row.items() if value is not None}
+        for model, by_rule in losses.items():
+            n = len(next(iter(by_rule.values())))
             ids = ids_of(self.ids, model, n)
             stood = np.ones(n)
             if self.times is not None:
                 times, closes = (column_of(getattr(self, k), model, n, k) for k in ("times", "closes"))
                 stood = how_long(ids, times, closes, repr(model))
             rows, question = first_rows(ids)
-            found[model] = QuestionLosses(averaged(own, question, stood))
+            by_question[model] = QuestionLosses(averaged(by_rule, question, stood))
             if self.times is None:
-                found[model] = found[model].counting(own, question)
+                by_question[model] = by_question[model].counting(by_rule, question)
             for name, column in columns.items():
-                column[model] = _of_questions(given[name], model, rows, question, name)
+                column[model] = _of_questions(per_row[name], model, rows, question, name)
         groups = [columns.pop(f"groups {i}") for i in range(len(kinds))]
-        asked = replace(
+        options = replace(
             self,
             ids=columns.get("ids"),
             task=columns.get("task"),
@@ -235,9 +237,9 @@ class Asked:
             times=None,
             closes=None,
         )
-        return asked, found, {name: columns[f"by {name}"] for name in by}
+        return options, by_question, {name: columns[f"by {name}"] for name in by}
 
-    def handle(
+    def open(
         self,
         losses: Mapping[str, Mapping[Rule, Floats]],
         n_classes: int,
@@ -245,17 +247,17 @@ class Asked:
         by: Mapping[str, object] | None = None,
         graded: Grade | None = None,
     ) -> InMemory:
-        """The questions of all models, whose losses by each rule are known."""
-        asked: Asked | None = self
-        answered = {name: QuestionLosses(own) for name, own in losses.items()}
+        """A handle of the questions of all models, with their known losses by each rule."""
+        options: QuestionOptions | None = self
+        answered = {name: QuestionLosses(by_rule) for name, by_rule in losses.items()}
         if self.epochs is not None and self.ids is not None and self.times is None:
-            asked = self._numbered({name: own.n_rows for name, own in answered.items()})
-        if asked is None or self.times is not None:
-            asked, answered, by = self._by_question(losses, by or {})
-        repeated = self.times is None and self.epochs is not None and asked.epochs is None
-        return asked._handle(answered, n_classes, by or {}, graded, repeated=repeated)
+            options = self._numbered({name: of_model.n_rows for name, of_model in answered.items()})
+        if options is None or self.times is not None:
+            options, answered, by = self._by_question(losses, by or {})
+        repeated = self.times is None and self.epochs is not None and options.epochs is None
+        return options._open(answered, n_classes, by or {}, graded, repeated=repeated)
 
-    def _handle(
+    def _open(
         self,
         answered: Mapping[str, QuestionLosses],
         n_classes: int,
@@ -265,7 +267,7 @@ class Asked:
         repeated: bool,
     ) -> InMemory:
         """The same with at most one loss per model, question and repeat."""
-        sizes = {name: own.n_rows for name, own in answered.items()}
+        sizes = {name: answers.n_rows for name, answers in answered.items()}
         questions = Questions.of(sizes, self.ids, self.epochs)
         if self.missing == "refuse":
             questions.refuse_absent()
@@ -282,38 +284,38 @@ class Asked:
             columns_by["task"] = questions.column(self.task, "task", sizes)
         models = {
             name: ScoredRows(
-                {rule: questions.spread(name, values) for rule, values in own.losses.items()},
+                {rule: questions.spread(name, values) for rule, values in answers.losses.items()},
                 absent=questions.absent(name),
                 n_classes=n_classes,
                 weights=weights,
                 groups=groups,
-                answers=None if own.answers is None else questions.counts(name, own.answers),
+                answers=None if answers.answers is None else questions.counts(name, answers.answers),
                 ungraded=None
-                if own.ungraded is None
-                else {rule: questions.counts(name, left) for rule, left in own.ungraded.items()},
+                if answers.ungraded is None
+                else {rule: questions.counts(name, left) for rule, left in answers.ungraded.items()},
             )
-            for name, own in answered.items()
+            for name, answers in answered.items()
         }
-        found = InMemory(models, several=True, ids=questions.ids, by=columns_by)
-        found.graded = graded
-        return found
+        handle = InMemory(models, several=True, ids=questions.ids, by=columns_by)
+        handle.graded = graded
+        return handle
 
 
 def _named(column: Array) -> Array:
-    """Labels of subgroups; rows without one have a label of their own."""
-    found = labels_of(column, len(column))
-    return np.asarray(found.labels[found.codes])
+    """Labels of subgroups, with a separate label for rows without one."""
+    labels = labels_of(column, len(column))
+    return np.asarray(labels.labels[labels.codes])
 
 
 def _kinds(groups: Any) -> Any:
-    """Each kind of groups: a column that all models share, or of each model by its name."""
+    """Each kind of groups: one column for all models, or a mapping with one per model."""
     if isinstance(groups, (list, tuple)) and all(isinstance(kind, Mapping) for kind in groups):
         return groups
     return [groups] if isinstance(groups, Mapping) else kinds_of(groups)
 
 
 def _of_questions(given: object, model: str, rows: Ints, question: Ints, argument: str) -> Array:
-    """The value of each question, from rows that agree."""
+    """The value of each question, whose rows must agree."""
     argument = argument.partition(" ")[0]
     values = column_of(given, model, len(question), argument)
     texts = values.astype(str)
@@ -331,12 +333,12 @@ def _of_questions(given: object, model: str, rows: Ints, question: Ints, argumen
     return values[rows]
 
 
-def grade_scale(given: object) -> Grade:
+def grade_scale(grade_range: object) -> Grade:
     """The range of grades, checked."""
-    ends = tuple(given) if isinstance(given, (tuple, list)) else ()
+    ends = tuple(grade_range) if isinstance(grade_range, (tuple, list)) else ()
     if len(ends) != 2 or not all(isinstance(end, (int, float)) for end in ends):
         raise InputError(
-            f"must be the worst and the best possible grade, such as (0, 1), not {show(given)}",
+            f"must be the worst and the best possible grade, such as (0, 1), not {show(grade_range)}",
             argument="grade_range",
             kind="type",
         )
@@ -346,7 +348,7 @@ def grade_scale(given: object) -> Grade:
 def open_grades(
     grades: object,
     scale: Grade,
-    asked: Asked,
+    options: QuestionOptions,
     *,
     confidences: object = None,
     rules: Sequence[Rule] = (),
@@ -354,8 +356,8 @@ def open_grades(
 ) -> InMemory:
     """Grades of several models, and the losses of their confidences by `rules`, as a handle.
 
-    Invalid confidences are refused or not scored; the grades of their answers count all the same. `by` are
-    labels of subgroups, by the name of the breakdown.
+    Invalid confidences are refused or not scored; the grades of their answers still count. `by` has labels of
+    subgroups, by the name of the breakdown.
     """
     if not isinstance(grades, Mapping) or not grades:
         raise InputError(
@@ -372,20 +374,20 @@ def open_grades(
             kind="label",
         )
     losses: dict[str, dict[Rule, Floats]] = {}
-    for name, given in grades.items():
-        values = read_grades(given, scale, repr(name))
-        if asked.ungraded == "wrong":
+    for name, column in grades.items():
+        values = read_grades(column, scale, repr(name))
+        if options.ungraded == "wrong":
             values = np.where(np.isnan(values), scale.low, values)
         losses[str(name)] = {scale: scale.loss(values)}
         if isinstance(confidences, Mapping):
             right = right_or_wrong(values, scale, repr(name))
-            p = read_confidences(confidences[name], len(values), skip=asked.skip, source=repr(name))
+            p = read_confidences(confidences[name], len(values), skip=options.skip, source=repr(name))
             losses[str(name)] |= confidence_losses(right, p, rules)
-    return asked.handle(losses, 2, by=by, graded=scale)
+    return options.open(losses, 2, by=by, graded=scale)
 
 
 def check_graded(handle: Handle, scale: Grade, ungraded: Ungraded) -> Grade:
-    """The range of the grades of a handle, which states it when opened, and how ungraded answers count."""
+    """The range of the grades of a handle; refuse options that must be stated when opening it."""
     if handle.graded is None:
         raise InputError(
             "must be graded answers",
@@ -394,8 +396,8 @@ def check_graded(handle: Handle, scale: Grade, ungraded: Ungraded) -> Grade:
             found=f"{handle.name} has {'top lists' if handle.lists else 'probabilities'}",
             remedies=[Remedy("Name the columns of grades: `scan(..., grades=...)`.", python_only=True)],
         )
-    own: Grade = handle.graded
-    if scale not in (own, Grade()):
+    opened_with: Grade = handle.graded
+    if scale not in (opened_with, Grade()):
         raise InputError(
             "must not be given beside answers that `scan` has opened",
             argument="grade_range",
@@ -407,12 +409,12 @@ def check_graded(handle: Handle, scale: Grade, ungraded: Ungraded) -> Grade:
             argument="ungraded",
             remedies=[Remedy("Fill in the worst grade in the column.", python_only=True)],
         )
-    return own
+    return opened_with
 
 
-def read_grades(given: object, scale: Grade, source: str = "") -> Floats:
-    """Grades as numbers; NaN where an answer has none. Those outside their range are refused."""
-    values = _numbers(given, "grades", source)
+def read_grades(grades: object, scale: Grade, source: str = "") -> Floats:
+    """Grades as numbers; NaN for answers without one. Grades outside their range are refused."""
+    values = _numbers(grades, "grades", source)
     outside = Offenders("grades", f"must lie between {scale.low:g} and {scale.high:g}", "value")
     outside.add((values < scale.low) | (values > scale.high), values, 0)
     if outside.count:
@@ -423,9 +425,9 @@ def read_grades(given: object, scale: Grade, source: str = "") -> Floats:
     return values
 
 
-def _numbers(given: object, argument: str, source: str) -> Floats:
-    """One number per row; NaN for None and the missing values of pandas."""
-    raw = to_host(to_array(given, argument)[0])
+def _numbers(column: object, argument: str, source: str) -> Floats:
+    """One number per row; NaN for None and missing values of pandas."""
+    raw = to_host(to_array(column, argument)[0])
     if raw.dtype == object and raw.ndim == 1:
         known = np.where(missing(raw), np.nan, raw)
         raw = known.astype(float) if all(isinstance(v, (bool, int, float)) for v in known) else raw
@@ -443,7 +445,7 @@ def _numbers(given: object, argument: str, source: str) -> Floats:
 
 
 def right_or_wrong(grades: Floats, scale: Grade, source: str = "") -> Floats:
-    """Grades as 1 for right and 0 for wrong, NaN where there is none; others are refused."""
+    """Grades as 1 for right, 0 for wrong and NaN for none; others are refused."""
     between = Offenders("grades", "must be right or wrong, for confidences to be about", "value")
     between.add((grades > scale.low) & (grades < scale.high), grades, 0)
     if between.count:
@@ -451,9 +453,11 @@ def right_or_wrong(grades: Floats, scale: Grade, source: str = "") -> Floats:
     return np.where(np.isnan(grades), np.nan, (grades == scale.high).astype(float))
 
 
-def read_confidences(given: object, n: int, *, skip: bool, percent: bool = False, source: str = "") -> Floats:
-    """Probabilities that answers are right; NaN where there is none, or an invalid one that is skipped."""
-    p = _numbers(given, "forecasts", source)
+def read_confidences(
+    confidences: object, n: int, *, skip: bool, percent: bool = False, source: str = ""
+) -> Floats:
+    """Probabilities that answers are right; NaN for missing ones, and for invalid ones that are skipped."""
+    p = _numbers(confidences, "forecasts", source)
     if len(p) != n:
         raise InputError(
             f"must be {n} confidences, one per answer",
@@ -467,8 +471,8 @@ def read_confidences(given: object, n: int, *, skip: bool, percent: bool = False
     bad.add((p < 0) | (p > 1), p, 0)
     if not bad.count:
         return p
-    given_ones = p[~np.isnan(p)]
-    if np.mean(given_ones > 1) > _MOST and given_ones.max() <= 100:
+    known = p[~np.isnan(p)]
+    if np.mean(known > 1) > _MOST and known.max() <= 100:
         divided = Remedy("Divide percentages by 100 (--percent on the command line).")
         raise bad.error(divided).replace(source=source)
     if not skip:
@@ -477,53 +481,52 @@ def read_confidences(given: object, n: int, *, skip: bool, percent: bool = False
 
 
 def confidence_losses(right: Floats, p: Floats, rules: Sequence[Rule]) -> dict[Rule, Floats]:
-    """The losses of confidences in right answers, by each rule; NaN where one of both is missing."""
+    """Losses of confidences by each rule; NaN if the grade or the confidence is missing."""
     both = ~np.isnan(right) & ~np.isnan(p)
-    found: dict[Rule, Floats] = {rule: np.full(len(right), np.nan) for rule in rules}
+    losses: dict[Rule, Floats] = {rule: np.full(len(right), np.nan) for rule in rules}
     if both.any():
         rows = Forecasts(right[both].astype(np.int64), p[both])
-        for rule, own in zip(rules, losses_of(list(rules), rows), strict=True):
-            found[rule][both] = to_host(own)
-    return found
+        for rule, of_rule in zip(rules, losses_of(list(rules), rows), strict=True):
+            losses[rule][both] = to_host(of_rule)
+    return losses
 
 
-def open_own(
+def open_forecasts(
     y: Mapping[Any, object],
     forecasts: Mapping[str, object] | None,
     rules: Sequence[Rule],
-    asked: Asked,
+    options: QuestionOptions,
     **read: Any,
 ) -> InMemory:
-    """Forecasts of models with questions of their own, scored by `rules`, as a handle."""
+    """Forecasts of models with different questions, scored by `rules`, as a handle."""
     if not isinstance(forecasts, Mapping) or set(y) != set(forecasts):
         raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
     losses: dict[str, dict[Rule, Floats]] = {}
     n_classes = 0
     for name in forecasts:
-        n, kept, own = _valid(y[name], forecasts[name], skip=asked.skip, name=str(name), **read)
-        n_classes = n_classes or own.n_classes
-        if own.n_classes != n_classes:
+        n, kept, rows = _valid(y[name], forecasts[name], skip=options.skip, name=str(name), **read)
+        n_classes = n_classes or rows.n_classes
+        if rows.n_classes != n_classes:
             raise InputError(
                 "must have the same classes for all models",
                 argument="forecasts",
                 kind="length",
-                found=f"{name!r} has {own.n_classes}, not {n_classes}",
+                found=f"{name!r} has {rows.n_classes}, not {n_classes}",
             )
-        found: dict[Any, Floats] = {}
-        for rule, values in zip(rules, losses_of(list(rules), own), strict=True):
-            found[rule] = np.full(n, np.nan)
-            found[rule][kept] = to_host(values)
-        for rule, values in zip(rules, uniform_losses(list(rules), Part({str(name): own})), strict=True):
-            found[Baseline(rule)] = np.full(n, np.nan)
-            found[Baseline(rule)][kept] = values
-        losses[str(name)] = found
-    return asked.handle(losses, n_classes)
+        scored = zip(rules, losses_of(list(rules), rows), strict=True)
+        uniform = zip(rules, uniform_losses(list(rules), Part({str(name): rows})), strict=True)
+        by_rule: dict[Any, Floats] = {}
+        for rule, values in (*scored, *((Baseline(rule), values) for rule, values in uniform)):
+            by_rule[rule] = np.full(n, np.nan)
+            by_rule[rule][kept] = to_host(values)
+        losses[str(name)] = by_rule
+    return options.open(losses, n_classes)
 
 
 def _valid(
     y: object, p: object, *, skip: bool, name: str, **read: Any
 ) -> tuple[int, Array | Bools | slice, Rows]:
-    """The rows of one model: how many, which are valid, and these."""
+    """The number of rows of one model, which of them are valid, and the valid rows."""
     if skip and not hasattr(p, "with_outcomes"):
         valid, skipped, kept = without_invalid({"y": y, "p": p, **read})
         ((_, rows),) = paired_by_model(valid.pop("y"), {name: valid.pop("p")}, **valid)

@@ -1,7 +1,8 @@
-"""Sums of the losses of several models on the same rows, and of what explains them."""
+"""Sums of the losses of several models on the same rows, and of the traits that explain them."""
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,10 +34,10 @@ from verax.inputs.handles import Part, Recipe
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 
-# What the tallies are called: of losses by a rule, of a trait, of the traits of all models without their
-# differences, and of the shapes of differences.
+# Names of the tallies: losses by a rule, one trait, the traits of all models without their differences, and
+# the shapes of differences.
 OF_RULE, OF_TRAIT, OF_TRAITS, OF_MARGIN = "rule:{}", "trait:{}", "traits", "margin"
-# What a part calls the traits of a model.
+# Under this name a part caches the traits of a model.
 _COLUMNS = "traits of {}"
 
 
@@ -46,11 +47,11 @@ class PairedSums(Summary, kind="paired tallies"):
     tallies: Mapping[str, PairedTally] = merges(Each(Valued(PairedTally, packed=True), flat=True))
 
     def _aligned(self, other: PairedSums) -> tuple[PairedSums, PairedSums]:
-        # Traits of a single rule were summed otherwise in 0.2.0; the rest is merged.
+        # 0.2.0 summed the traits of a single rule differently; merge the rest.
         if self.tallies.keys() == other.tallies.keys():
             return self, other
         shared = [name for name in self.tallies if name in other.tallies]
-        first, second = (PairedSums({name: own[name] for name in shared}) for own in (self, other))
+        first, second = (PairedSums({name: sums[name] for name in shared}) for sums in (self, other))
         return first, second
 
     def __getitem__(self, name: str) -> PairedTally:
@@ -61,7 +62,7 @@ class PairedSums(Summary, kind="paired tallies"):
         return self.tallies[OF_RULE.format(name_of(rule))]
 
     def traits(self, i: int) -> Floats | None:
-        """The mean of each trait of the model at a place; None where they were not summed."""
+        """The mean of each trait of model `i`; None if they were not summed."""
         if OF_TRAITS in self.tallies:
             return self.tallies[OF_TRAITS].means[len(TRAITS) * i :][: len(TRAITS)]
         if OF_TRAIT.format(0) in self.tallies:
@@ -71,77 +72,77 @@ class PairedSums(Summary, kind="paired tallies"):
     @property
     def ungrouped(self) -> PairedSums:
         """The sums of the same rows, treated as independent."""
-        return PairedSums({name: own.ungrouped for name, own in self.tallies.items()})
+        return PairedSums({name: tally.ungrouped for name, tally in self.tallies.items()})
 
     @property
     def first(self) -> PairedTally:
-        """One of the tallies, for what all have in common."""
+        """One of the tallies, for the number of rows and groups that all share."""
         return next(iter(self.tallies.values()))
 
 
 class ColumnRecipe(Recipe[PairedSums], cases=True):
-    """Sums of columns that have a value for each row and model."""
+    """Sum columns that have a value for each row and model."""
 
-    def n_groups(self, found: PairedSums) -> int:
-        """The number of groups that each column has sums of."""
-        labels = found.first.labels if found.tallies else None
+    def n_groups(self, sums: PairedSums) -> int:
+        """The number of groups that columns are summed by."""
+        labels = sums.first.labels if sums.tallies else None
         return 0 if labels is None else len(labels)
 
     def columns(self, part: Part) -> Mapping[str, Floats]:
-        """(N, M) values of some rows by the name of their sums; those of rows in memory are made once."""
+        """(N, M) values by the name of their sums; those of rows in memory are cached."""
         if not part.whole:
             return self._columns(part)
-        # Only the last are kept.
-        held: dict[str, Any] = part.once("last paired columns", dict)
-        if held.get("recipe") is not self:
-            held |= {"recipe": self, "columns": self._columns(part)}
-        columns: Mapping[str, Floats] = held["columns"]
+        # Only the last columns are kept.
+        last: dict[str, Any] = part.once("last paired columns", dict)
+        if last.get("recipe") is not self:
+            last |= {"recipe": self, "columns": self._columns(part)}
+        columns: Mapping[str, Floats] = last["columns"]
         return columns
 
     @abstractmethod
     def _columns(self, part: Part) -> Mapping[str, Floats]:
-        """The same, made."""
+        """(N, M) values by the name of their sums."""
 
     def _paired(self, name: str) -> bool:
         """Whether differences of these columns are summed as well."""
         return True
 
     def _by_pieces(self, part: Part) -> PairedSums | None:
-        """The sums of some rows without all columns in memory; None where that is not faster."""
+        """The sums without all columns in memory; None if that is not faster."""
         return None
 
     def take(self, part: Part) -> PairedSums:
-        """The sums of some rows."""
-        held = part.made("last paired columns")
-        if part.rows.groups is None and (held is None or held.get("recipe") is not self):
+        """Summarise one part."""
+        last = part.made("last paired columns")
+        if part.rows.groups is None and (last is None or last.get("recipe") is not self):
             sums = self._by_pieces(part)
             if sums is not None:
                 return sums
         _, weights = _outcomes(part, next(iter(part.models)))
-        found = {}
-        for name, own in self.columns(part).items():
-            tally = PairedTally(own.shape[1], pairs=int(self._paired(name)))
-            found[name] = tally.update(own, weights, part.rows.groups)
-        return PairedSums(found)
+        tallies = {}
+        for name, values in self.columns(part).items():
+            tally = PairedTally(values.shape[1], pairs=int(self._paired(name)))
+            tallies[name] = tally.update(values, weights, part.rows.groups)
+        return PairedSums(tallies)
 
 
 @dataclass(frozen=True)
 class PairedRecipe(ColumnRecipe, cases=True):
-    """The losses of several models on the same rows, and what explains them.
+    """Sum the losses of several models on the same rows, and the traits that explain them.
 
     Attributes
     ----------
     models : tuple of str
         The models.
     rules : tuple of Rule
-        Whose losses are summed.
+        The rules whose losses are summed.
     reference : str, optional
         A simple forecast that is added as the last model.
     counts : OtherGroups, optional
         The reference "frequencies", which needs the class counts of all rows.
     traits : bool
-        Also sum the traits of full distributions; with their differences where there are several rules, which
-        may disagree. Those of the size of errors are those of ratios of means (`ErrorRecipe`).
+        Whether to sum the traits of full distributions; with their differences if there are several rules,
+        which may disagree. Differences of the distance of errors need another pass (`ErrorRecipe`).
     """
 
     models: tuple[str, ...]
@@ -150,9 +151,9 @@ class PairedRecipe(ColumnRecipe, cases=True):
     counts: OtherGroups | None = None
     traits: bool = False
 
-    def check(self, found: PairedSums) -> None:
+    def check(self, sums: PairedSums) -> None:
         """Refuse sums of other rules or models."""
-        n = {name: own.n_models for name, own in found.tallies.items()}
+        n = {name: tally.n_models for name, tally in sums.tallies.items()}
         scored = len(self.models) + (self.reference is not None)
         traits = [n.get(OF_TRAIT.format(i)) for i in TRAITS] if OF_TRAIT.format(0) in n else []
         if any(n.get(OF_RULE.format(name_of(rule))) != scored for rule in self.rules):
@@ -161,21 +162,21 @@ class PairedRecipe(ColumnRecipe, cases=True):
             raise UnreadableError("is about the traits of other models", "tallies")
         if n.get(OF_TRAITS, 0) > len(TRAITS) * len(self.models):
             raise UnreadableError("is about the traits of other models", "tallies")
-        if len({(own.n_rows, own.labels is None) for own in found.tallies.values()}) > 1:
+        if len({(tally.n_rows, tally.labels is None) for tally in sums.tallies.values()}) > 1:
             raise UnreadableError("is about different rows", "tallies")
 
     def _paired(self, name: str) -> bool:
         return name not in (OF_TRAITS, OF_TRAIT.format(ERROR_DISTANCE))
 
     def _dense(self, part: Part) -> list[int]:
-        """The places of the models that have traits: lists do not always say which class is most likely."""
+        """The places of the models with traits: lists do not always name the most likely class."""
         dense = [i for i, name in enumerate(self.models) if isinstance(part.models[name], Forecasts)]
         return dense if self.traits else []
 
     def _columns(self, part: Part) -> Mapping[str, Floats]:
         dense, n_rules = self._dense(part), len(self.rules)
         n_models = len(self.models) + (self.reference is not None)
-        # Of each model the losses by each rule, then the traits: what is left empty takes no memory.
+        # For each model the losses by each rule, then the traits. Unused lines take no memory.
         table = np.empty((n_models, n_rules + (len(TRAITS) if dense else 0), part.n_rows))
         for i, name in enumerate(self.models):
             _fill(table[i] if i in dense else table[i, :n_rules], part, name, self.rules)
@@ -188,8 +189,8 @@ class PairedRecipe(ColumnRecipe, cases=True):
         if n_rules > 1 and len(dense) > 1:
             columns |= {OF_TRAIT.format(i): traits[:, i].T for i in TRAITS}
             if part.whole:
-                for i, own in zip(dense, traits, strict=True):
-                    part.once(_COLUMNS.format(self.models[i]), partial(list, own))
+                for i, rows_of_traits in zip(dense, traits, strict=True):
+                    part.once(_COLUMNS.format(self.models[i]), partial(list, rows_of_traits))
         elif dense:
             columns[OF_TRAITS] = traits.reshape(-1, part.n_rows).T
         return columns
@@ -197,7 +198,7 @@ class PairedRecipe(ColumnRecipe, cases=True):
     def _by_pieces(self, part: Part) -> PairedSums | None:
         dense, n_rules = self._dense(part), len(self.rules)
         n_models = len(self.models) + (self.reference is not None)
-        # Of each model the losses by each rule, then the traits: where they are in a piece.
+        # For each model the places of its losses by each rule in a piece, then of its traits.
         places = [[r * n_models + i for r in range(n_rules)] for i in range(len(self.models))]
         blocks, names = (
             [ColumnBlock(n_rules, n_models, True)],
@@ -215,9 +216,9 @@ class PairedRecipe(ColumnRecipe, cases=True):
             places[i] += [behind + first + step * trait for trait in TRAITS]
 
         def lines(name: str) -> Floats:
-            own = np.empty((len(places[self.models.index(name)]), part.n_rows))
-            _fill(own, part, name, self.rules)
-            return own
+            table = np.empty((len(places[self.models.index(name)]), part.n_rows))
+            _fill(table, part, name, self.rules)
+            return table
 
         pieces = Pieces.of(part, self.rules, dict(zip(self.models, places, strict=True)), lines)
         if pieces is None:
@@ -225,10 +226,10 @@ class PairedRecipe(ColumnRecipe, cases=True):
         if self.reference is not None:
             for r, losses in enumerate(self._reference(part)):
                 pieces.know((r + 1) * n_models - 1, losses)
-        found = pieces.tallies(blocks)
-        if found is None:
+        tallies = pieces.tallies(blocks)
+        if tallies is None:
             return None
-        return PairedSums(dict(zip(names, (tally for each in found for tally in each), strict=True)))
+        return PairedSums(dict(zip(names, itertools.chain.from_iterable(tallies), strict=True)))
 
     def _reference(self, part: Part) -> list[Floats]:
         if self.counts is None:
@@ -239,7 +240,7 @@ class PairedRecipe(ColumnRecipe, cases=True):
 
 @dataclass(frozen=True)
 class MarginRecipe(ColumnRecipe, cases=True):
-    """Shapes of the differences of all pairs of models over rows, which tests of a margin need.
+    """Sum the shapes of the differences of all pairs of models over rows, which tests of a margin need.
 
     For each pair the third power of the difference, its size, and whether it is above or below zero.
     """
@@ -254,15 +255,15 @@ class MarginRecipe(ColumnRecipe, cases=True):
         return {OF_MARGIN: np.column_stack([cubes, np.abs(cubes), gaps > 0, gaps < 0])}
 
     def take(self, part: Part) -> PairedSums:
-        """The sums of some rows, whose groups do not matter."""
+        """Summarise one part, regardless of groups."""
         _, weights = _outcomes(part, next(iter(part.models)))
-        ((name, own),) = self._columns(part).items()
-        return PairedSums({name: PairedTally(own.shape[1], pairs=0).update(own, weights)})
+        ((name, shapes),) = self._columns(part).items()
+        return PairedSums({name: PairedTally(shapes.shape[1], pairs=0).update(shapes, weights)})
 
 
 @dataclass(frozen=True)
 class ErrorRecipe(ColumnRecipe, cases=True):
-    """How far wrong decisions are off: a ratio of means, which must be known first."""
+    """Sum the distance of errors: a ratio of means, which must be known first."""
 
     means: Mapping[str, tuple[float, float]]
 
@@ -280,22 +281,22 @@ class ErrorRecipe(ColumnRecipe, cases=True):
             return None
 
         def fill() -> Fill:
-            write, held = pieces.fill(), np.zeros(0)
+            write, buffer = pieces.fill(), np.zeros(0)
 
             def write_errors(start: int, stop: int, flat: Floats) -> None:
-                nonlocal held
-                n = stop - start
-                held = np.empty(len(TRAITS) * flat.size) if held.size < len(TRAITS) * flat.size else held
-                own = held[: len(TRAITS) * flat.size]
-                write(start, stop, own)
-                traits = own.reshape(len(TRAITS), n_models, n)
+                nonlocal buffer
+                n, size = stop - start, len(TRAITS) * flat.size
+                buffer = np.empty(size) if buffer.size < size else buffer
+                piece = buffer[:size]
+                write(start, stop, piece)
+                traits = piece.reshape(len(TRAITS), n_models, n)
                 for i, name in enumerate(names):
                     flat[i * n : (i + 1) * n] = error_column(list(traits[:, i]), *self.means[name])
 
             return write_errors
 
-        found = pieces.tallies([ColumnBlock(1, n_models, True)], fill)
-        return None if found is None else PairedSums({OF_TRAIT.format(ERROR_DISTANCE): found[0][0]})
+        tallies = pieces.tallies([ColumnBlock(1, n_models, True)], fill)
+        return None if tallies is None else PairedSums({OF_TRAIT.format(ERROR_DISTANCE): tallies[0][0]})
 
 
 def trait_rows(part: Part, name: str) -> Sequence[Floats]:
@@ -310,22 +311,22 @@ def trait_rows(part: Part, name: str) -> Sequence[Floats]:
 
 
 def _fill(table: Floats, part: Part, name: str, rules: Sequence[Rule]) -> None:
-    """Write the losses of a model by each rule to the first lines of a table, its traits to the others."""
+    """Write the losses of a model by each rule to the first lines of a table, its traits to the rest."""
     rows, n = part.models[name], len(rules)
     traits = len(table) > n
     with naming(part, name):
         if isinstance(rows, Forecasts) and rows.xp is np and not rows.shared:
             formulas = [*rules, *(FORMULAS if traits else ())]
-            found = RowPass(rows, formulas, into=table[: len(formulas)])
+            row_pass = RowPass(rows, formulas, into=table[: len(formulas)])
             if traits:
-                table[n + ERROR_DISTANCE] = distances(found.decision, found.y)
+                table[n + ERROR_DISTANCE] = distances(row_pass.decision, row_pass.y)
             return
         shared = isinstance(rows, Forecasts) and rows.shared
         formulas = [*rules, *(FORMULAS if traits and not shared else ())]
         if traits and not shared:
             formulas.append(RowStatistic("decision"))
-        for line, own in zip(table, losses_of(formulas, rows), strict=False):
-            line[:] = to_host(own)
+        for line, values in zip(table, losses_of(formulas, rows), strict=False):
+            line[:] = to_host(values)
     if not traits:
         return
     happened, _ = _outcomes(part, name)
@@ -336,7 +337,7 @@ def _fill(table: Floats, part: Part, name: str, rules: Sequence[Rule]) -> None:
 
 
 def _outcomes(part: Part, name: str) -> tuple[Any, Floats | None]:
-    """The outcomes of the rows of a model, as it codes them or (N, K) shares, and their weights."""
+    """The outcomes of a model's rows as it codes them, or (N, K) shares, and their weights."""
 
     def read() -> tuple[Any, Floats | None]:
         batch: Any = part.models[name].batch(0, part.n_rows)

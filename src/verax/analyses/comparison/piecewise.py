@@ -1,4 +1,4 @@
-"""Losses and traits of all models, written and summed some rows at a time."""
+"""Losses and traits of all models, computed and summed in pieces of rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from verax.inputs.handles import Part
 from verax.kernels.ledger import compiles
 from verax.scores.base import Rule
 
-# How many rows are made ready for kernels at a time.
+# Number of rows prepared for kernels at a time.
 _READY = 2**16
-# Finds the lines of a model, in one array.
+# Gives the lines of a model, in one array.
 Lines = Callable[[str], Floats]
 
 
 class Pieces:
-    """What models score on the rows of a part: lines that kernels write, and lines that are known.
+    """Losses and traits of models on the rows of a part, as lines: written by kernels, or known.
 
-    A line is the losses of a model by a rule, or one of its traits. Lines have places in a piece.
+    A line is the losses of a model by a rule, or one of its traits. Each line has its place in a piece.
     """
 
     def __init__(self, part: Part) -> None:
@@ -39,14 +39,16 @@ class Pieces:
     def of(
         cls, part: Part, rules: Sequence[Rule], places: Mapping[str, Sequence[int]], lines: Lines
     ) -> Pieces | None:
-        """The losses of each model by each rule, and behind them its traits if there are places for them.
+        """The losses of each model by each rule, then its traits if there are places for them.
 
-        `lines` finds those of models for which there is no kernel. None where there is a kernel for none.
+        `lines` gives those of models without a kernel. None if no model has a kernel.
         """
         alike: dict[tuple[ModelLayout | None, bool], list[str]] = {}
-        for name, own in places.items():
-            alike.setdefault((ModelLayout.of(part.models[name]), len(own) > len(rules)), []).append(name)
-        found, others = cls(part), []
+        for name, lines_of_model in places.items():
+            alike.setdefault(
+                (ModelLayout.of(part.models[name]), len(lines_of_model) > len(rules)), []
+            ).append(name)
+        pieces, others = cls(part), []
         for (layout, traits), names in alike.items():
             losses = None
             if layout is not None:
@@ -57,24 +59,24 @@ class Pieces:
             if losses is None:
                 others += names
             else:
-                found._written.append((losses, np.array([places[name] for name in names]).T))
-        if not found._written:
+                pieces._written.append((losses, np.array([places[name] for name in names]).T))
+        if not pieces._written:
             return None
         for name in others:
             for place, line in zip(places[name], lines(name), strict=True):
-                found.know(place, line)
-        return found
+                pieces.know(place, line)
+        return pieces
 
     def know(self, place: int, line: Floats) -> None:
-        """Add a line of all rows, that is known."""
+        """Add a known line of all rows."""
         self._known.append((place, line))
 
     def tallies(
         self, blocks: Sequence[ColumnBlock], fill: Callable[[], Fill] | None = None
     ) -> list[list[PairedTally]] | None:
-        """A tally of each column of each block, whose lines follow one another; None where loops do not pay.
+        """A tally of each column of each block of consecutive lines; None if compiled loops do not pay.
 
-        `fill` makes what writes pieces, if not the lines themselves.
+        `fill` returns a function that writes pieces, in place of that for the lines.
         """
         try:
             return tallies_of_pieces(blocks, self._part.n_rows, self._weights(), fill or self.fill)
@@ -85,7 +87,7 @@ class Pieces:
             ) from None
 
     def fill(self) -> Fill:
-        """What one thread writes pieces by."""
+        """A function that writes pieces, for one thread."""
         n_rows = self._part.n_rows
         ready = [losses.reading(0, 1) for losses, _ in self._written]
 

@@ -1,4 +1,4 @@
-"""Models compared on the questions that they answered: all of them, those of each pair, or jointly."""
+"""Models compared on the questions they answered: those that all share, those of each pair, or jointly."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from verax.analyses.comparison.conclusions import (
 )
 from verax.analyses.comparison.joint import BaselineRecipe, Effects, JointRecipe, PeerRecipe, PseudoRecipe
 from verax.analyses.comparison.opening import (
-    Asked,
     Missing,
+    QuestionOptions,
     Ungraded,
     check_among,
     check_graded,
     check_margin,
     grade_scale,
     open_grades,
-    open_own,
     refuse,
 )
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
@@ -56,61 +55,44 @@ _HOW = {
 }
 
 
-def compare_own(
-    y: Any,
-    forecasts: Mapping[str, object] | None,
-    rules: Sequence[Rule],
-    asked: Asked,
-    plan: Resampling,
-    read: Mapping[str, Any],
-    **how: Any,
-) -> Comparison:
-    """The comparison of forecasts of models with questions of their own."""
-    if asked.ungraded == "wrong":
-        raise InputError("must not be 'wrong' for forecasts, which are not graded", argument="ungraded")
-    asked, rest = asked.reading(read)
-    handle = open_own(y, forecasts, rules, asked, **rest)
-    return compare_questions(handle, rules, asked, plan, **how)
-
-
 def compare_questions(
     handle: Handle,
     rules: Sequence[Rule],
-    asked: Asked,
+    options: QuestionOptions,
     plan: Resampling,
     *,
     reference: str | None = None,
     margin: float | None = None,
     method: Method = "moments",
 ) -> Comparison:
-    """The comparison of models on the questions of a handle, whose rows are `ScoredRows`."""
+    """Compare models on the questions of a handle, whose rows are `ScoredRows`."""
     check_among(handle, reference)
-    margin, missing = check_margin(margin, rules), asked.missing
+    margin, missing = check_margin(margin, rules), options.missing
     refuse({"method": missing != "refuse" and method != "moments"}, "where models have different questions")
     refuse({"method": handle.kept is None and method != "moments"}, "with answers that are not in memory")
     refuse({"reference": missing == "pairwise" and reference is not None}, "with pairs of models")
-    found = [_by_rule(handle, rule, missing, plan, reference, method) for rule in rules]
-    first, bounds = found[0], asked.ungraded == "bounds"
+    comparisons = [_by_rule(handle, rule, missing, plan, reference, method) for rule in rules]
+    by_rule: dict[str, Any] = {
+        name: {rule: lines for one in comparisons for rule, lines in getattr(one, name).items()}
+        for name in ("models", "differences", "answers", "gap_bounds", "peers", "baselines")
+    }
+    if options.ungraded != "bounds":
+        by_rule["gap_bounds"] = {}
     merged = replace(
-        first,
-        models={rule: own for each in found for rule, own in each.models.items()},
-        differences={rule: own for each in found for rule, own in each.differences.items()},
-        answers={rule: own for each in found for rule, own in each.answers.items()},
-        gap_bounds={rule: own for each in found if bounds for rule, own in each.gap_bounds.items()},
-        peers={rule: own for each in found for rule, own in each.peers.items()},
-        baselines={rule: own for each in found for rule, own in each.baselines.items()},
-        notes=tuple(dict.fromkeys(note for each in found for note in each.notes)),
+        comparisons[0],
+        **by_rule,
+        notes=tuple(dict.fromkeys(note for one in comparisons for note in one.notes)),
         margin=margin,
         missing=missing,
     )
-    column = asked.task_column(handle)
+    column = options.task_column(handle)
     if column is None:
         return merged
-    own = {
+    tasks = {
         str(label): compare_questions(
             rows,
             rules,
-            replace(asked, task=None),
+            replace(options, task=None),
             plan,
             reference=reference,
             margin=margin,
@@ -118,7 +100,7 @@ def compare_questions(
         )
         for label, rows in handles_by_label(handle, column)
     }
-    return replace(merged, tasks=in_subgroups(own, len(own)))
+    return replace(merged, tasks=in_subgroups(tasks, len(tasks)))
 
 
 def _by_rule(
@@ -129,30 +111,30 @@ def _by_rule(
     reference: str | None,
     method: Method,
 ) -> Comparison:
-    """The comparison by one rule, with what became of all questions."""
+    """Compare by one rule, with the number of answers of each model."""
     models, ends = handle.models, rule.bounds(handle.n_classes)
     answer = AnswerRecipe(models, rule)
     if missing == "refuse":
         recipe = PairedRecipe(models, (rule,))
-        seen = handle.summarise({"sums": OfKnown(recipe, models, rule), "answers": answer})
-        found = _read(handle, seen["sums"], models, rule, plan, reference, method, recipe)
+        summaries = handle.summarise({"sums": OfKnown(recipe, models, rule), "answers": answer})
+        comparison = _read(handle, summaries["sums"], models, rule, plan, reference, method, recipe)
     elif missing == "pairwise":
-        found, seen = _pairwise(handle, rule, plan, answer)
+        comparison, summaries = _pairwise(handle, rule, plan, answer)
     else:
-        found, seen = _joint(handle, rule, plan, answer, reference)
-    sums: AnswerSums = seen["answers"]
+        comparison, summaries = _joint(handle, rule, plan, answer, reference)
+    sums: AnswerSums = summaries["answers"]
     answers = sums.answered(models, ends)
-    left = [own for own in answers if own.ungraded]
-    notes = [*found.notes, *cautions(answers, rule)]
+    left = [model for model in answers if model.ungraded]
+    notes = [*comparison.notes, *cautions(answers, rule)]
     if left and missing == "refuse":
         n = answers[0].questions + answers[0].absent
         notes.insert(
             0,
-            f"{name_of(rule)}: {found.n_rows:,} of {n:,} questions were answered and graded for "
+            f"{name_of(rule)}: {comparison.n_rows:,} of {n:,} questions were answered and graded for "
             "every model; means and differences are about these.",
         )
     return replace(
-        found,
+        comparison,
         notes=tuple(notes),
         answers={name_of(rule): answers},
         gap_bounds={name_of(rule): sums.gaps(models, ends)} if left else {},
@@ -171,7 +153,7 @@ def _read(
     method: Method = "moments",
     recipe: PairedRecipe | None = None,
 ) -> Comparison:
-    """What paired sums of some models say."""
+    """Compare some models from their paired sums."""
     if not sums.first.n_rows:
         raise InputError(
             "must be losses of at least one question for all models",
@@ -197,66 +179,66 @@ def _pairwise(handle: Handle, rule: Rule, plan: Resampling, answer: AnswerRecipe
     models = handle.models
     sets = [(name,) for name in models] + [(models[i], models[j]) for i, j in all_pairs(len(models))]
     recipes: dict[str, Any] = {
-        f"{i}": OfKnown(PairedRecipe(own, (rule,)), own, rule) for i, own in enumerate(sets)
+        f"{i}": OfKnown(PairedRecipe(models_of, (rule,)), models_of, rule) for i, models_of in enumerate(sets)
     }
     joint = JointRecipe(models, rule)
     # Files of earlier versions have no such sums.
     known = {"joint": joint} if handle.knows(joint) else {}
-    seen = handle.summarise({**recipes, "answers": answer, **known})
-    alone = [_read(handle, seen[f"{i}"], (name,), rule, plan) for i, name in enumerate(models)]
+    summaries = handle.summarise({**recipes, "answers": answer, **known})
+    alone = [_read(handle, summaries[f"{i}"], (name,), rule, plan) for i, name in enumerate(models)]
     name, notes = name_of(rule), []
     differences = []
     for i, pair in enumerate(sets[len(models) :], len(models)):
-        if not seen[f"{i}"].first.n_rows:
+        if not summaries[f"{i}"].first.n_rows:
             unknown = Interval.undefined("no shared question", confidence=plan.confidence)
             differences.append(Difference(pair[0], pair[-1], math.nan, unknown, math.nan, math.nan))
             continue
-        differences += _read(handle, seen[f"{i}"], pair, rule, plan).differences[name]
+        differences += _read(handle, summaries[f"{i}"], pair, rule, plan).differences[name]
     adjusted = holm(np.array([d.p_value for d in differences]))
     differences = [replace(d, p_adjusted=float(p)) for d, p in zip(differences, adjusted, strict=True)]
-    own = [found.models[name][0] for found in alone]
-    if known and len(seen["joint"].components) == 1:
-        # Answering only easy questions must not help.
-        means = Effects.of(seen["joint"], models, rule, handle.n_classes).means
+    lines = [of_model.models[name][0] for of_model in alone]
+    if known and len(summaries["joint"].components) == 1:
+        # Otherwise a model could gain by answering easy questions only.
+        means = Effects.of(summaries["joint"], models, rule, handle.n_classes).means
         order = np.argsort(means, kind="stable").tolist()
         notes.append("Means are over different questions; models are ranked by the joint estimate.")
     else:
-        order = np.argsort([model.mean for model in own], kind="stable").tolist()
+        order = np.argsort([model.mean for model in lines], kind="stable").tolist()
         notes.append(
             "Means are over different questions, and no chain of shared questions connects all models: "
             "ranks compare unlike questions."
         )
-    ranked = [replace(own[i], rank=rank + 1) for rank, i in enumerate(order)]
+    ranked = [replace(lines[i], rank=rank + 1) for rank, i in enumerate(order)]
     first = alone[0]
     return (
         replace(
             first,
             models={name: lettered(ranked, differences, 1 - plan.confidence)},
             differences={name: differences},
-            n_rows=int((seen["answers"].questions + seen["answers"].absent)[0]),
+            n_rows=int((summaries["answers"].questions + summaries["answers"].absent)[0]),
             method=f"{first.method}, {_HOW['pairwise']}",
             notes=tuple(notes),
         ),
-        seen,
+        summaries,
     )
 
 
 def _joint(
     handle: Handle, rule: Rule, plan: Resampling, answer: AnswerRecipe, reference: str | None
 ) -> tuple[Comparison, Any]:
-    """All models on all questions: effects first, then the sums of pseudo-losses."""
+    """All models on all questions: first the effects, then the sums of pseudo-losses."""
     models = handle.models
-    seen = handle.summarise({"answers": answer, "joint": JointRecipe(models, rule)})
-    effects = Effects.of(seen["joint"], models, rule, handle.n_classes)
+    summaries = handle.summarise({"answers": answer, "joint": JointRecipe(models, rule)})
+    effects = Effects.of(summaries["joint"], models, rule, handle.n_classes)
     first = handle.summarise({"sums": PseudoRecipe(effects, rule)})["sums"].of_rule(rule)
     effects = replace(effects, shift=effects.means - first.means[: len(models)])
     sums = handle.summarise({"sums": PseudoRecipe(effects, rule)})["sums"]
-    found = _read(handle, sums, models, rule, plan, reference)
+    comparison = _read(handle, sums, models, rule, plan, reference)
     name = name_of(rule)
     few = {model: share for model, share in zip(models, effects.fitted, strict=True) if share > _MOSTLY}
-    own = [
+    ranked = [
         replace(model, interval=_with_caution(model.interval, _FITTED)) if model.name in few else model
-        for model in found.models[name]
+        for model in comparison.models[name]
     ]
     scale = "" if effects.ends is None else ", on the logit scale"
     notes = [
@@ -269,11 +251,11 @@ def _joint(
         for model, share in few.items()
     ]
     return replace(
-        found,
-        models={name: own},
-        method=f"{found.method}, {_HOW['joint']}",
-        notes=(*found.notes, *(notes if effects.fitted.any() else ())),
-    ), seen
+        comparison,
+        models={name: ranked},
+        method=f"{comparison.method}, {_HOW['joint']}",
+        notes=(*comparison.notes, *(notes if effects.fitted.any() else ())),
+    ), summaries
 
 
 def _with_caution(interval: Interval, caution: str) -> Interval:
@@ -286,22 +268,22 @@ def _peers(handle: Handle, rule: Rule, plan: Resampling) -> list[Model]:
 
 
 def _baselines(handle: Handle, rule: Rule, plan: Resampling) -> dict[str, list[Model]]:
-    """The baseline score of each model by a rule, for forecasts; none for grades."""
+    """The baseline score of each model by a rule; empty for grades."""
     part = handle.kept
-    if part is None or not all(own.has(Baseline(rule)) for own in part.models.values()):  # type: ignore[attr-defined]
+    if part is None or not all(rows.has(Baseline(rule)) for rows in part.models.values()):  # type: ignore[attr-defined]
         return {}
     recipes = {name: BaselineRecipe(name, rule) for name in handle.models}
     return {name_of(rule): _alone(handle, recipes, rule, plan)}
 
 
 def _alone(handle: Handle, recipes: Mapping[str, Any], rule: Rule, plan: Resampling) -> list[Model]:
-    """The mean of one column of each model, by its recipe."""
-    seen = handle.summarise(recipes)
-    found = []
+    """The mean of one column for each model, from its recipe."""
+    summaries = handle.summarise(recipes)
+    models = []
     for name in handle.models:
-        if seen[name].first.n_rows:
-            found += read_comparison(
-                seen[name],
+        if summaries[name].first.n_rows:
+            models += read_comparison(
+                summaries[name],
                 [name],
                 [rule],
                 ordered=False,
@@ -309,11 +291,11 @@ def _alone(handle: Handle, recipes: Mapping[str, Any], rule: Rule, plan: Resampl
                 plan=plan,
                 losses_of_rules=False,
             ).models[name_of(rule)]
-    return in_order(found)
+    return in_order(models)
 
 
 P = ParamSpec("P")
-# What `compare` took when it compared grades as well.
+# Options of `compare` in versions that compared grades with it.
 _OF_GRADES = ("grades", "grade_range", "ungraded")
 
 
@@ -339,48 +321,48 @@ def compare_grades(
     groups: object = None,
     invalid: str = "raise",
 ) -> Comparison:
-    """Mean grades of several models' answers, and which of their differences are real.
+    """Mean grades of several models' answers, and which of their differences are significant.
 
     The loss of an answer is the best possible grade minus its grade.
 
     Parameters
     ----------
     grades : mapping of str to array_like of shape (N,), or Handle
-        The grade of each answer of each model, by name: 1 for right and 0 for wrong, or a rubric or judge
-        score in `grade_range`. Missing ones were not graded. Or answers that `scan(..., grades=...)` has
+        The grade of each answer, by model name: 1 for right and 0 for wrong, or a rubric or judge score in
+        `grade_range`. Missing grades mean ungraded answers. Or answers that `scan(..., grades=...)` has
         opened.
     p : mapping of str to array_like of shape (N,), optional
-        Forecasts: the confidence of each model in its answers, which is the probability that an answer is
-        right. They are compared by rules as well.
+        Forecasts: the confidence of each model in its answers, as the probability that an answer is right.
+        They are compared by rules as well.
     grade_range : tuple of two floats, default (0.0, 1.0)
         The worst and the best possible grade.
     ids : array_like of shape (N,) or mapping of str to array_like, optional
-        The question of each row; by name where every model has rows of its own. Rows are matched by it.
+        The question of each row, by which rows are matched; by model name if models have different rows.
     epochs : array_like of shape (N,) or mapping of str to array_like, optional
-        Which repeat of its question each row is, where questions were asked several times. Repeats are then
-        clustered by question, unless `groups` are given. Where questions have different numbers of repeats,
+        Which repeat of its question each row is, if questions were asked several times. Repeats are then
+        clustered by question, unless `groups` are given. If questions have different numbers of repeats,
         each question has one loss: the mean over its repeats.
     task : array_like of shape (N,), mapping of str to array_like, or str, optional
-        The task of each row; of a handle, the column. Models are also compared within each task, with Holm's
-        correction over all.
+        The task of each row; for a handle, the name of the column. Models are also compared within each task,
+        with Holm's correction over all.
     missing : {"refuse", "pairwise", "joint"}, default "refuse"
-        What to do where some models were not asked some questions. "pairwise" compares each pair on the
+        What to do if some models were not asked some questions. "pairwise" compares each pair on the
         questions that both answered. "joint" estimates all models on all questions, with intervals clustered
-        by question: grades where a model has no answer are fitted on the logit scale from the difficulty that
-        the answers of others show.
+        by question: missing grades are fitted on the logit scale, from the difficulty that the answers of
+        other models show.
     ungraded : {"bounds", "exclude", "wrong"}, default "bounds"
-        What to do with answers that were not graded. They are always counted. "bounds" reports, beside
-        results on graded answers, what means and differences could be with all of them at the worst and the
-        best grade; "exclude" does not. "wrong" gives them the worst grade.
+        What to do with ungraded answers. They are always counted. "bounds" uses graded answers, and adds
+        bounds of means and differences with all ungraded answers at the worst and the best grade; "exclude"
+        adds none. "wrong" gives them the worst grade.
     rule : Rule, str or sequence of these, optional
         The rules for confidences; by default Brier and log score.
     method : {"moments", "bootstrap", "permutation"}, default "moments"
-        How intervals and p-values are made; see `compare`.
+        How intervals and p-values are computed; see `compare`.
     reference : str, optional
         The model that skill is measured against.
     margin : float, optional
-        By how much the mean grade of a model may be below that of another and still count as not worse. The
-        result then tests for each model and each other one whether it is worse by less than that.
+        Non-inferiority margin: how much the mean grade of a model may be below that of another and still
+        count as not worse. Each model is tested against each other one.
     confidence : float, default 0.95
         Confidence level of the intervals.
     bootstrap : int, default 2000
@@ -405,7 +387,7 @@ def compare_grades(
     Raises
     ------
     InputError
-        If grades, ids or options are invalid. It names the argument, the rows and what can be done.
+        If grades, ids or options are invalid. It names the argument, the rows and the fix.
 
     See Also
     --------
@@ -425,7 +407,7 @@ def compare_grades(
     check_choice("invalid", invalid, ("raise", "skip"))
     check_choice("method", method, get_args(Method))
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
-    asked = Asked(ids, epochs, task, missing, ungraded, groups, weights, invalid == "skip")
+    options = QuestionOptions(ids, epochs, task, missing, ungraded, groups, weights, invalid == "skip")
     scale = grade_scale(grade_range)
     if p is None and rule is not None:
         raise InputError("must be left out with grades: the grade is the loss", argument="rule")
@@ -434,14 +416,14 @@ def compare_grades(
         beside = {"p": p, "ids": ids, "epochs": epochs, "groups": groups, "weights": weights}
         refuse_beside([name for name, value in beside.items() if value is not None])
         scale = check_graded(grades, scale, ungraded)
-        return compare_questions(grades, [scale], asked, plan, **how)
+        return compare_questions(grades, [scale], options, plan, **how)
     rules = [] if p is None else as_rules(default_rules(ordered=False) if rule is None else rule)
-    handle = open_grades(grades, scale, asked, confidences=p, rules=rules)
-    return compare_questions(handle, [scale, *rules], asked, plan, **how)
+    handle = open_grades(grades, scale, options, confidences=p, rules=rules)
+    return compare_questions(handle, [scale, *rules], options, plan, **how)
 
 
 def hands_on_grades(compare: Callable[P, Comparison]) -> Callable[P, Comparison]:
-    """Let `compare` take grades, as it once did: `compare_grades` compares them, after a warning."""
+    """Let `compare` accept grades, as in earlier versions: warn, and call `compare_grades`."""
 
     @wraps(compare)
     def handing_on(*args: Any, **kwargs: Any) -> Comparison:
@@ -453,17 +435,17 @@ def hands_on_grades(compare: Callable[P, Comparison]) -> Callable[P, Comparison]
             _warn("`ungraded` and `grade_range` are for vx.compare_grades(grades, ...).")
             left = kwargs.pop("ungraded", "bounds")
             kwargs.pop("grade_range", None)
-            found = compare(*args, **kwargs)
-            return replace(found, gap_bounds={}) if left == "exclude" else found
+            comparison = compare(*args, **kwargs)
+            return replace(comparison, gap_bounds={}) if left == "exclude" else comparison
         _warn("Grades are compared by vx.compare_grades(grades, ...).")
-        given = dict(zip(("y", "forecasts"), args, strict=False)) | kwargs
+        arguments = dict(zip(("y", "forecasts"), args, strict=False)) | kwargs
         if scanned:
-            refuse_beside([name for name in ("grades", "forecasts") if given.get(name) is not None])
-        elif given.get("y") is not None:
+            refuse_beside([name for name in ("grades", "forecasts") if arguments.get(name) is not None])
+        elif arguments.get("y") is not None:
             raise InputError("must be left out with grades, which say what was right", argument="y")
-        grades = given.pop("y", None) if scanned else given.pop("grades")
-        given.pop("y", None)
-        return compare_grades(grades, given.pop("forecasts", None), **given)
+        grades = arguments.pop("y", None) if scanned else arguments.pop("grades")
+        arguments.pop("y", None)
+        return compare_grades(grades, arguments.pop("forecasts", None), **arguments)
 
     return handing_on
 

@@ -1,4 +1,4 @@
-"""What every comparison of models offers: the best, the leader, differences, letters, and a frame."""
+"""Ranked models and their differences: the methods that all comparisons of models share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RankedModels:
         return by_rule[rule or next(iter(by_rule))]
 
     def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
-        """The difference of two models, in the direction asked for.
+        """The difference of two models, in the given direction.
 
         Parameters
         ----------
@@ -82,8 +82,8 @@ class RankedModels:
         Difference
             The mean loss of `a` minus that of `b`, with interval and p-value.
         """
-        found: list[Difference] = self._of(self.differences, rule)
-        return pair_of(found, a, b, f"; the models are {', '.join(self.names)}")
+        differences: list[Difference] = self._of(self.differences, rule)
+        return pair_of(differences, a, b, f"; the models are {', '.join(self.names)}")
 
     def flat(self, prefix: str = "") -> dict[str, float]:
         """All means and differences as one flat dict of floats, for loggers of metrics.
@@ -94,7 +94,7 @@ class RankedModels:
         Parameters
         ----------
         prefix : str, default ""
-            What stands before every name, such as `"val_"`.
+            A prefix of every name, such as `"val_"`.
 
         Returns
         -------
@@ -109,13 +109,13 @@ class RankedModels:
         >>> round(found["brier/new"], 3), round(found["brier/old - new"], 3)
         (0.327, 0.187)
         """
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         for rule, models in self.models.items():
             for model in models:
-                found |= with_ends(f"{prefix}{rule}/{model.name}", model.mean, model.interval)
+                numbers |= with_ends(f"{prefix}{rule}/{model.name}", model.mean, model.interval)
             for gap in self.differences[rule]:
-                found |= gap_numbers(f"{prefix}{rule}/{gap.a} - {gap.b}", gap)
-        return {name: float(value) for name, value in found.items()}
+                numbers |= gap_numbers(f"{prefix}{rule}/{gap.a} - {gap.b}", gap)
+        return {name: float(value) for name, value in numbers.items()}
 
     def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["models", "differences"] = "models") -> Any:
         """One row per rule and model, or per rule and pair of models.
@@ -133,16 +133,18 @@ class RankedModels:
             The table, as that package has it.
         """
         check_choice("of", of, ("models", "differences"))
-        found: Mapping[str, Sequence[Model | Difference]] = (
+        by_rule: Mapping[str, Sequence[Model | Difference]] = (
             self.models if of == "models" else self.differences
         )
         columns = [Column("rule", value=itemgetter(0))]
-        for each in fields(Model if of == "models" else Difference):
-            prefix = each.name.removesuffix("interval")
-            ends = each.name != prefix
-            name = f"{prefix}low {prefix}high" if ends else {"name": "model"}.get(each.name, each.name)
-            columns.append(Column(name, value=partial(_field, each.name)))
-        return Table(columns, [(rule, line) for rule, lines in found.items() for line in lines]).frame(kind)
+        for attribute in fields(Model if of == "models" else Difference):
+            prefix = attribute.name.removesuffix("interval")
+            ends = attribute.name != prefix
+            name = (
+                f"{prefix}low {prefix}high" if ends else {"name": "model"}.get(attribute.name, attribute.name)
+            )
+            columns.append(Column(name, value=partial(_field, attribute.name)))
+        return Table(columns, [(rule, line) for rule, lines in by_rule.items() for line in lines]).frame(kind)
 
     def plot(self, rules: Sequence[str] | None = None) -> Any:
         """Draw the mean loss of each model and its difference from the best one, a panel per rule.
@@ -155,7 +157,7 @@ class RankedModels:
         Returns
         -------
         matplotlib.figure.Figure
-            The figure. Of more than 30 models the best are drawn.
+            The figure. If there are more than 30 models, it shows the best.
         """
         from verax.display.ranking import draw_ranking
 
@@ -165,7 +167,7 @@ class RankedModels:
         return draw_ranking(self._drawn(), names)
 
     def better(self, rule: str) -> str:
-        """What the means under a rule are, and which of them are better, in words.
+        """What the means under a rule are and which direction is better, in words.
 
         Parameters
         ----------
@@ -180,7 +182,7 @@ class RankedModels:
         return "mean score, higher is better" if self.higher_is_better else "mean loss, lower is better"
 
     def _drawn(self) -> Any:
-        """What is drawn: the same numbers that tables show."""
+        """The comparison as it is drawn, with the same numbers as tables."""
         return self
 
 

@@ -1,4 +1,4 @@
-"""What losses support about two models, the traits of models, and why rules disagree about them."""
+"""Traits of models, significant claims about them, and why rules disagree."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Traits:
 
     @classmethod
     def of(cls, means: Floats, *, ordered: bool) -> Traits:
-        """The traits from their means, in the order of `FORMULAS` and the size of the error.
+        """The traits from their means, in the order of `TRAITS`.
 
         Parameters
         ----------
@@ -92,8 +92,8 @@ class _Sharpness:
 class _RuledOut:
     """1 where the outcome had a probability below the limit, else 0.
 
-    A comparison has no trace, and no kernel would be made of it. A difference of two floats that is not zero
-    is far more than 1 in units of the smallest ones.
+    The formula avoids comparisons, because they cannot be traced and compiled. Two different floats differ by
+    more than 1 / `_BEYOND`.
     """
 
     needs = frozenset({"p_true"})
@@ -105,19 +105,17 @@ class _RuledOut:
 
 _BEYOND = 2.0**1000
 
-# What traits are as formulas over row statistics; the size of an error needs the decision.
+# Traits as formulas over row statistics. The distance of errors is not among them: it needs the decision.
 FORMULAS: tuple[Formula, ...] = (RowStatistic("hit_lowest"), _Overconfidence(), _Sharpness(), _RuledOut())
 
 
 def distances(decision: Ints, y: Ints) -> Ints:
-    """How many classes decisions are off."""
+    """Distances between decisions and outcomes, in classes."""
     return np.asarray(np.abs(decision - y))
 
 
 def mean_traits(shares: Floats, p: Floats) -> list[Floats]:
-    """For each row with shares of several classes the mean over its outcomes: right or not, confidence minus
-    that, sharpness, outcome ruled out, size of the error.
-    """
+    """Traits of rows with (N, K) shares of the classes, averaged over the outcomes of each row."""
     classes, decision = np.arange(p.shape[1]), np.argmax(p, axis=1)
     right = shares[np.arange(len(p)), decision]
     distance = np.abs(classes - decision[:, None])
@@ -130,7 +128,7 @@ def mean_traits(shares: Floats, p: Floats) -> list[Floats]:
     ]
 
 
-# The traits, by their places among `traits.FORMULAS`, which the size of errors follows.
+# The traits, as places in `FORMULAS`; the distance of errors follows them.
 TRAITS = ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE = range(5)
 
 
@@ -155,7 +153,7 @@ class Claims:
     def of(
         cls, names: Sequence[str], p_values: Callable[[int], Floats], *, ordered: bool, level: float
     ) -> Claims:
-        """The claims about these models that hold.
+        """Test all claims about these models, and keep the significant ones.
 
         Parameters
         ----------
@@ -163,23 +161,22 @@ class Claims:
             For a trait, the p-values of its means and of their differences.
         """
         pairs = [frozenset((names[a], names[b])) for a, b in all_pairs(len(names))]
-        claims, found = [], []
+        claims, p_of_claims = [], []
         for trait in TRAITS if ordered else TRAITS[:ERROR_DISTANCE]:
             p = p_values(trait)
             if trait == OVERCONFIDENCE:
                 claims += [(trait, frozenset((name,))) for name in names]
-                found += p[: len(names)].tolist()
+                p_of_claims += p[: len(names)].tolist()
             claims += [(trait, pair) for pair in pairs]
-            found += p[len(names) :].tolist()
-        adjusted = holm(np.array(found))
+            p_of_claims += p[len(names) :].tolist()
+        adjusted = holm(np.array(p_of_claims))
         return cls(frozenset(c for c, p in zip(claims, adjusted.tolist(), strict=True) if p <= level))
 
 
 def error_column(columns: Sequence[Floats], accuracy: float, distance: float) -> Floats:
-    """A column with the mean and the standard error of the distance of errors, which is a ratio of means.
+    """A column whose mean and standard error are those of the distance of errors, a ratio of means.
 
-    `columns` are those of all traits; `accuracy` and `distance` are the means over all rows: of right
-    decisions, and of the size of the errors.
+    `columns` has all traits; `accuracy` and `distance` are means over all rows.
     """
     if accuracy == 1:
         return np.full(len(columns[0]), np.nan)
@@ -194,18 +191,18 @@ def disagreements(
     claims: Claims | None,
     level: float,
 ) -> list[tuple[tuple[str, str], float, str]]:
-    """Pairs of models with known traits that the rules order differently: the p-value and a sentence.
+    """Pairs of models that the rules order differently, each with a p-value and a sentence.
 
-    The p-value is the largest of the rules that prefer one of them. A rule that prefers the model that is
-    right less often counts as well. One rule cannot disagree.
+    The p-value is the largest of the rules that prefer one of them. A rule that prefers the less accurate
+    model also counts. Models without known traits are left out.
     """
     if len(differences) < 2:
         return []
     by_pair: dict[tuple[str, str], dict[str, Any]] = {}
-    for rule, found in differences.items():
-        for d in found:
+    for rule, gaps in differences.items():
+        for d in gaps:
             by_pair.setdefault((d.a, d.b), {})[rule] = d
-    found_pairs = []
+    pairs = []
     for (a, b), rules in by_pair.items():
         if a not in traits or b not in traits:
             continue
@@ -217,8 +214,8 @@ def disagreements(
         against = (for_b if accurate == a else for_a) if more_right else []
         if (for_a and for_b) or against:
             p = max(rules[rule].p_adjusted for rule in (*for_a, *for_b))
-            found_pairs.append(((a, b), p, _sentence(a, b, for_a, for_b, undecided, traits, claims)))
-    return found_pairs
+            pairs.append(((a, b), p, _sentence(a, b, for_a, for_b, undecided, traits, claims)))
+    return pairs
 
 
 def _sentence(
@@ -237,7 +234,7 @@ def _sentence(
 
 
 def _reasons(a: str, b: str, x: Traits, y: Traits, claims: Claims) -> list[str]:
-    """What sets the models apart: differences that are large enough to matter and beyond chance."""
+    """How the models differ: significant differences of traits that are large enough to matter."""
     reasons = []
     if abs(x.accuracy - y.accuracy) >= 0.0005 and claims.hold(ACCURACY, a, b):
         first, second = (a, b) if x.accuracy > y.accuracy else (b, a)

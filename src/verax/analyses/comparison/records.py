@@ -1,4 +1,4 @@
-"""What a comparison is made of: one model, one difference of two models."""
+"""The records of a comparison: a model, a difference of two models, a test of a margin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Model:
     skill_interval : Interval
         Its confidence interval.
     infinite_rows : int
-        In how many rows of positive weight the loss is infinite.
+        Number of rows of positive weight with an infinite loss.
     finite_mean : float
         The mean loss of the other rows.
     """
@@ -71,11 +71,11 @@ class Difference:
     p_value : float
         The two-sided p-value.
     p_adjusted : float
-        The same, corrected for all pairs under this rule (Holm); in subgroups, for the pairs of all of them.
+        Holm's p-value over all pairs under this rule; in subgroups, over the pairs of all subgroups.
     infinite_a : int
-        In how many rows of positive weight the loss of `a` is infinite.
+        Number of rows of positive weight in which the loss of `a` is infinite.
     infinite_b : int
-        In how many the loss of `b` is.
+        Number of rows of positive weight in which the loss of `b` is infinite.
     finite_difference : float
         The difference of the means over the rows where both losses are finite.
     standard_error : float
@@ -89,12 +89,12 @@ class Difference:
     skewed_freedom : float
         The degrees of freedom of the correction for skewness; `freedom` where there is none.
     discordant : tuple of four numbers or None
-        Of answers that are right or wrong and of which fewer than 30 differ: how many only `a` got wrong, how
-        many only `b` did, the number of answers, and the loss of a wrong one. Test and interval are then
-        McNemar's exact and Tango's. None elsewhere.
+        If answers are right or wrong and fewer than 30 differ: the number that only `a` got wrong, the number
+        that only `b` got wrong, the number of answers, and the loss of a wrong one. McNemar's exact test and
+        Tango's interval are then used. Otherwise None.
     differing : tuple of four numbers or None
-        The number of groups, or of rows where there is a margin, in which `a` is worse, in which `b` is, and
-        of all, and how large these differences are. None where it is not known.
+        The number of groups (of rows, if there is a margin) in which `a` is worse, in which `b` is worse, and
+        in all, and the size of these differences. None if unknown.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class Difference:
 
     @property
     def answers(self) -> Discordant | None:
-        """Right and wrong answers of which few differ; None elsewhere."""
+        """Right and wrong answers, if few differ; otherwise None."""
         if self.discordant is None:
             return None
         only_a, only_b, n, unit = self.discordant
@@ -159,8 +159,8 @@ class Difference:
         Returns
         -------
         float
-            The one-sided p-value: the larger of Student's and Hall's, or Tango's where few answers differ.
-            Where few groups or rows differ, at least the chance that no more of them are worse for `a`.
+            The one-sided p-value: the larger of Student's and Hall's, or Tango's if few answers differ. With
+            few groups or rows that differ, at least the probability that no more of them are worse for `a`.
 
         Examples
         --------
@@ -193,7 +193,7 @@ class Difference:
 
     @property
     def infinite_words(self) -> str:
-        """What is known of a difference some of whose losses are infinite, in words; empty if none is."""
+        """A difference with infinite losses, in words; empty if all losses are finite."""
         n = self.infinite_a + self.infinite_b
         if not n:
             return ""
@@ -214,7 +214,7 @@ Pair = TypeVar("Pair", bound=_OfPair)
 
 
 def pair_of(differences: Iterable[Pair], a: str, b: str, among: str) -> Pair:
-    """The difference of two models, in the direction asked for; `among` says which there are."""
+    """The difference of two models, in the given direction; `among` completes the error."""
     for gap in differences:
         if (gap.a, gap.b) == (a, b):
             return gap
@@ -255,9 +255,9 @@ class MarginTest:
 
 
 def margin_tests(differences: Sequence[Difference], margin: float, confidence: float) -> list[MarginTest]:
-    """The claim of both directions of each difference."""
-    found = []
-    for gap in (own for d in differences for own in (d, d.turned)):
+    """Test both directions of each difference."""
+    tests = []
+    for gap in (direction for d in differences for direction in (d, d.turned)):
         student, hall = (
             t_quantile(freedom, 2 * confidence - 1) if freedom > 0 else math.nan
             for freedom in (gap.freedom, gap.skewed_freedom)
@@ -269,10 +269,10 @@ def margin_tests(differences: Sequence[Difference], margin: float, confidence: f
         elif gap.differing is not None:
             bound = max(bound, unseen_bound(gap.differing, 1 - confidence))
         p = gap.not_worse(margin)
-        found.append(MarginTest(gap.a, gap.b, gap.difference, bound, p, min(1.0, p * len(differences))))
-    return found
+        tests.append(MarginTest(gap.a, gap.b, gap.difference, bound, p, min(1.0, p * len(differences))))
+    return tests
 
 
 def gap_numbers(name: str, gap: Difference) -> dict[str, float]:
-    """The numbers of a difference under names of their own."""
+    """The numbers of a difference as a flat dict, for loggers of metrics."""
     return {**with_ends(name, gap.difference, gap.interval), f"{name}_p": gap.p_adjusted}

@@ -1,4 +1,4 @@
-"""The result of a comparison of models: means, ranks and differences, as data and as tables."""
+"""`Comparison`: the means, ranks and differences of models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.scores.registry import constant_bounds
 
-# What JSON has of comparisons in which some models lack some questions.
+# JSON has these only if models may have different questions.
 _GRADED = ("missing", "grades", "grade_differences", "answers", "gap_bounds", "peers", "baselines", "tasks")
 
 
@@ -45,28 +45,27 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
     confidence : float
         Confidence level of the intervals.
     reference : str or None
-        What skill is measured against.
+        The reference of skill.
     notes : tuple of str
         Remarks for the reader.
     claims : Claims or None
-        Which traits of the models differ beyond chance; None where that was not tested.
+        Significant claims about traits of the models; None if they were not tested.
     margin : float or None
-        By how much a model may be worse; None where that was not asked.
+        The non-inferiority margin; None without one.
     missing : str or None
-        How questions that some model was not asked are dealt with; None where all have the same rows.
+        How questions that some models were not asked are treated; None if all models have the same rows.
     answers : dict of str to list of ModelAnswers
-        By rule, how many questions each model was asked, and what became of them; empty for forecasts of the
-        same rows.
+        By rule, the number of questions and answers of each model; empty for forecasts of the same rows.
     gap_bounds : dict of str to list of GapBounds
-        By rule, what ungraded answers leave open of each difference; empty where all are graded.
+        By rule, bounds of each difference that allow for ungraded answers; empty if all are graded.
     peers : dict of str to list of Model
         By rule, the loss of each model minus the mean loss of the others on the same questions; empty unless
         models answered different questions.
     baselines : dict of str to list of Model
-        By rule, the loss of each model minus that of the same probability for every class, on the questions
-        that it answered; empty for grades, and unless models answered different questions.
+        By rule, the loss of each model minus that of a uniform forecast, on the questions that it answered;
+        empty for grades, and unless models answered different questions.
     tasks : dict of str to Comparison
-        The same for each task, with Holm's correction over all tasks; empty without tasks.
+        The comparison within each task, with Holm's correction over all tasks; empty without tasks.
 
     Examples
     --------
@@ -106,7 +105,7 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
 
     @property
     def grades(self) -> Annotated[dict[str, Interval], Mark.MAYBE, Mark.ENDS]:
-        """The interval of the mean grade of each model; empty where answers were not graded."""
+        """The interval of the mean grade of each model; empty if there are no grades."""
         return {
             m.name: m.interval
             for rule, models in in_grades(self).models.items()
@@ -118,31 +117,35 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
     def grade_differences(self) -> Maybe[list[Difference]]:
         """The mean grade of `a` minus that of `b`, for all pairs: positive if `a` is better.
 
-        Empty where answers were not graded. `differences` holds those of losses, which have the other sign.
+        Empty if there are no grades. `differences` has those of losses, with the opposite sign.
         """
-        found = in_grades(self).differences
-        return next((own for rule, own in found.items() if grade_named(rule) is not None), [])
+        by_rule = in_grades(self).differences
+        return next(
+            (differences for rule, differences in by_rule.items() if grade_named(rule) is not None), []
+        )
 
     @property
     def margin_tests(self) -> list[MarginTest]:
-        """For both directions of each pair of models, whether one is worse by less than the margin."""
+        """For both directions of each pair, whether a model is worse by less than the margin."""
         if self.margin is None:
             return []
         return margin_tests(self._of(self.differences, None), self.margin, self.confidence)
 
     @property
     def undecided(self) -> list[str]:
-        """Under the first rule, what would decide between the best two models, in words."""
-        found = self._findings()
-        open_ = [each for each in found if each.claim in (Claim.LEAD_OPEN, Claim.EQUIVALENT)]
-        equal = [each.text for each in open_ if each.claim is Claim.EQUIVALENT and self.margin is None]
-        steps = [each.step.text for each in open_ if each.step is not None]
+        """What would settle the best two models under the first rule, in words."""
+        findings = self._findings()
+        open_ = [finding for finding in findings if finding.claim in (Claim.LEAD_OPEN, Claim.EQUIVALENT)]
+        equal = [
+            finding.text for finding in open_ if finding.claim is Claim.EQUIVALENT and self.margin is None
+        ]
+        steps = [finding.step.text for finding in open_ if finding.step is not None]
         return equal or [f"{text[0].upper()}{text[1:]}." for text in steps]
 
     @property
     def disagreements(self) -> list[str]:
-        """Where the rules order two models differently, and why, in words."""
-        return [each.text for each in self._findings() if each.claim is Claim.RULES_DISAGREE]
+        """Pairs of models that rules order differently, and why, in words."""
+        return [finding.text for finding in self._findings() if finding.claim is Claim.RULES_DISAGREE]
 
     def _findings(self) -> list[Finding]:
         return findings_of(self)
@@ -160,8 +163,8 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
         return super().better(rule) if grade_named(rule) is None else "mean grade, higher is better"
 
     def _drawn(self) -> Comparison:
-        found: Comparison = in_grades(self)
-        return found
+        shown: Comparison = in_grades(self)
+        return shown
 
     def _tables(self) -> list[Table]:
         return tables_of(self)

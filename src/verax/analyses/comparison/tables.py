@@ -24,54 +24,58 @@ LETTERS = Column(
 )
 
 
-def grade_named(rule: str) -> Grade | None:
+def grade_named(name: str) -> Grade | None:
     """The rule of grades that has this name; None for other rules."""
-    found = stored_rule(rule) if rule.partition("(")[0] == Grade.name else None
-    return found if isinstance(found, Grade) else None
+    scale = stored_rule(name) if name.partition("(")[0] == Grade.name else None
+    return scale if isinstance(scale, Grade) else None
 
 
-def in_grades(found: Compared) -> Compared:
-    """The same with grades in place of their losses, as they are shown: higher is better."""
-    scales = {rule: scale for rule in found.models if (scale := grade_named(rule)) is not None}
+def in_grades(comparison: Compared) -> Compared:
+    """The comparison as shown, with grades in place of their losses: higher is better."""
+    scales = {rule: scale for rule in comparison.models if (scale := grade_named(rule)) is not None}
 
     def turned(by_rule: dict[str, list[Any]], turn: Callable[[Any, float], Any]) -> dict[str, list[Any]]:
         return {
-            rule: [turn(own, scales[rule].high) for own in lines] if rule in scales else lines
+            rule: [turn(line, scales[rule].high) for line in lines] if rule in scales else lines
             for rule, lines in by_rule.items()
         }
 
     return replace(
-        found,
-        models=turned(found.models, _grade),
-        differences=turned(found.differences, lambda own, _: replace(own.turned, a=own.a, b=own.b)),
-        answers=turned(found.answers, lambda own, top: replace(own, low=top - own.high, high=top - own.low)),
-        gap_bounds=turned(found.gap_bounds, lambda own, _: replace(own, low=-own.high, high=-own.low)),
-        peers=turned(found.peers, lambda own, _: _grade(own, 0.0)),
-        tasks={name: in_grades(task) for name, task in found.tasks.items()},
+        comparison,
+        models=turned(comparison.models, _grade),
+        differences=turned(comparison.differences, lambda gap, _: replace(gap.turned, a=gap.a, b=gap.b)),
+        answers=turned(
+            comparison.answers, lambda line, top: replace(line, low=top - line.high, high=top - line.low)
+        ),
+        gap_bounds=turned(
+            comparison.gap_bounds, lambda ends, _: replace(ends, low=-ends.high, high=-ends.low)
+        ),
+        peers=turned(comparison.peers, lambda model, _: _grade(model, 0.0)),
+        tasks={name: in_grades(task) for name, task in comparison.tasks.items()},
     )
 
 
-def _grade(own: Model, top: float) -> Model:
+def _grade(model: Model, top: float) -> Model:
     """The mean grade of a model, from its mean loss."""
     return replace(
-        own,
-        mean=top - own.mean,
-        finite_mean=top - own.finite_mean,
-        interval=(-own.interval).shifted(top),
+        model,
+        mean=top - model.mean,
+        finite_mean=top - model.finite_mean,
+        interval=(-model.interval).shifted(top),
     )
 
 
-def tables_of(found: Compared) -> list[Table]:
-    """Under each rule the ranks and differences of models, and what else was asked for."""
-    shown = in_grades(found)
-    tables = [table for rule in found.models for table in _of_rule(shown, rule)]
-    if found.margin is not None:
-        tables.append(_margin_table(found, found.margin))
+def tables_of(comparison: Compared) -> list[Table]:
+    """Ranks and differences of models under each rule, then margins and tasks."""
+    shown = in_grades(comparison)
+    tables = [table for rule in comparison.models for table in _of_rule(shown, rule)]
+    if comparison.margin is not None:
+        tables.append(_margin_table(comparison, comparison.margin))
     return tables + _task_tables(shown)
 
 
-def _of_rule(found: Compared, rule: str) -> list[Table]:
-    head, against, scale = interval_head(found.confidence), found.reference, grade_named(rule)
+def _of_rule(comparison: Compared, rule: str) -> list[Table]:
+    head, against, scale = interval_head(comparison.confidence), comparison.reference, grade_named(rule)
     ranking = [
         Column("rank", "rank"),
         Column("name", "model", right=False),
@@ -92,33 +96,33 @@ def _of_rule(found: Compared, rule: str) -> list[Table]:
         Column("p_value", "p", lambda d: shown_p(d.p_value), spare=1),
         Column("p_adjusted", "p (Holm)", lambda d: shown_p(d.p_adjusted)),
     ]
-    gaps = {(own.a, own.b): own for own in found.gap_bounds.get(rule, ())}
+    gaps = {(bounds.a, bounds.b): bounds for bounds in comparison.gap_bounds.get(rule, ())}
     if gaps:
         pairs.append(Column("", "with ungraded", lambda d: _ends(gaps[d.a, d.b], "+z.4f"), right=False))
     return [
-        Table(ranking, found.models[rule], title),
-        Table(pairs, found.differences[rule]),
-        *_question_tables(found, rule, head),
+        Table(ranking, comparison.models[rule], title),
+        Table(pairs, comparison.differences[rule]),
+        *_question_tables(comparison, rule, head),
     ]
 
 
-def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
-    """What became of the questions of each model, where not all have the same or some are not graded."""
-    answers, peers = found.answers.get(rule, []), found.peers.get(rule, [])
+def _question_tables(comparison: Compared, rule: str, head: str) -> list[Table]:
+    """Questions, peer scores and baseline scores of each model, if models have different questions."""
+    answers, peers = comparison.answers.get(rule, []), comparison.peers.get(rule, [])
     tables = []
-    if any(own.ungraded or own.absent for own in answers):
-        n = max(own.questions + own.absent for own in answers)
+    if any(model.ungraded or model.absent for model in answers):
+        n = max(model.questions + model.absent for model in answers)
         columns = [
             Column("name", "model", right=False),
             Column("questions", "asked", ","),
-            Column("", f"of {n:,}", lambda own: f"{100 * own.questions / n:.1f}%"),
+            Column("", f"of {n:,}", lambda model: f"{100 * model.questions / n:.1f}%"),
             Column("ungraded", "not graded", ","),
         ]
-        if any(own.asked > own.questions for own in answers):
+        if any(model.asked > model.questions for model in answers):
             columns.insert(3, Column("asked", "answers", ","))
-        if rule in found.gap_bounds:
+        if rule in comparison.gap_bounds:
             title = f"{_value(rule)} with ungraded"
-            columns.append(Column("", title, lambda own: _ends(own, ".4f"), right=False))
+            columns.append(Column("", title, lambda model: _ends(model, ".4f"), right=False))
         tables.append(Table(columns, answers, f"{rule}: questions"))
     if peers:
         columns = [
@@ -129,7 +133,7 @@ def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
         value = _value(rule)
         title = f"{rule}: {value.removeprefix('mean ')} minus the {value} of the others on the same question"
         tables.append(Table(columns, peers, title))
-    baselines = found.baselines.get(rule, [])
+    baselines = comparison.baselines.get(rule, [])
     if baselines:
         columns = [
             Column("name", "model", right=False),
@@ -141,9 +145,9 @@ def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
     return tables
 
 
-def _task_tables(found: Compared) -> list[Table]:
-    """The best model of each task, and its lead over the next."""
-    if not found.tasks:
+def _task_tables(comparison: Compared) -> list[Table]:
+    """The best model of each task, and its lead over the second."""
+    if not comparison.tasks:
         return []
     columns = [
         Column("", "task", lambda line: line[0], right=False),
@@ -151,32 +155,32 @@ def _task_tables(found: Compared) -> list[Table]:
         Column("", "best", lambda line: line[1].best(), right=False),
         Column("", "next", lambda line: _next(line[1])[0], right=False),
         Column("", "difference", lambda line: _next(line[1])[1]),
-        Column("", interval_head(found.confidence), lambda line: _next(line[1])[2], right=False),
+        Column("", interval_head(comparison.confidence), lambda line: _next(line[1])[2], right=False),
         Column("", "p (Holm, all tasks)", lambda line: _next(line[1])[3]),
     ]
-    return [Table(columns, list(found.tasks.items()), f"{next(iter(found.models))} by task")]
+    return [Table(columns, list(comparison.tasks.items()), f"{next(iter(comparison.models))} by task")]
 
 
-def _next(found: Compared) -> tuple[str, str, str, str]:
+def _next(comparison: Compared) -> tuple[str, str, str, str]:
     """The second model, and the difference of the best from it."""
-    models = next(iter(found.models.values()))
+    models = next(iter(comparison.models.values()))
     if len(models) < 2:
         return "", "", "", ""
-    gap = found.difference(models[0].name, models[1].name)
+    gap = comparison.difference(models[0].name, models[1].name)
     shown = f"{gap.interval:.6f}"
     return models[1].name, gap.infinite_words or signed(gap.difference), shown, shown_p(gap.p_adjusted)
 
 
-def _margin_table(found: Compared, margin: float) -> Table:
-    """Which models are worse than another by less than the margin."""
+def _margin_table(comparison: Compared, margin: float) -> Table:
+    """Tests of whether a model is worse than another by less than the margin."""
     columns = [
         Column("", "model", lambda t: f"{t.model} against {t.against}", right=False),
         Column("difference", "worse by", lambda t: signed(t.difference)),
-        Column("bound", f"{100 * found.confidence:g}% upper bound", lambda t: signed(t.bound)),
+        Column("bound", f"{100 * comparison.confidence:g}% upper bound", lambda t: signed(t.bound)),
         Column("p_value", "p", lambda t: shown_p(t.p_value)),
-        Column("", "shown", lambda t: "yes" if t.p_adjusted <= 1 - found.confidence else "no"),
+        Column("", "shown", lambda t: "yes" if t.p_adjusted <= 1 - comparison.confidence else "no"),
     ]
-    return Table(columns, found.margin_tests, f"worse by less than {margin:g} (one-sided tests)")
+    return Table(columns, comparison.margin_tests, f"worse by less than {margin:g} (one-sided tests)")
 
 
 def _value(rule: str) -> str:
@@ -184,7 +188,7 @@ def _value(rule: str) -> str:
 
 
 def _ends(bounds: Any, form: str) -> str:
-    """The bounds that ungraded answers leave."""
+    """Bounds that allow for ungraded answers, as text."""
     return " to ".join(format(end, form) for end in (bounds.low, bounds.high))
 
 
@@ -193,7 +197,7 @@ def _skill(m: Model) -> str:
 
 
 def _mean(m: Model) -> str:
-    """The mean; where it is infinite, in how many rows the loss is, and the mean of the others."""
+    """The mean; if infinite, also the number of infinite losses and the mean of the others."""
     if not m.infinite_rows:
         return f"{m.mean:.5f}"
     return f"inf ({m.infinite_rows:,} {'row' if m.infinite_rows == 1 else 'rows'}; else {m.finite_mean:.5f})"
@@ -205,5 +209,5 @@ def signed(value: float, interval: str = "", digits: int = 6) -> str:
 
 
 def shown_p(value: float) -> str:
-    """A p-value; nothing where there is none."""
+    """A p-value as text; empty if undefined."""
     return "" if math.isnan(value) else "<0.0001" if value < 1e-4 else f"{value:.4f}"

@@ -11,7 +11,7 @@ import numpy as np
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.opening import (
-    Asked,
+    QuestionOptions,
     Ungraded,
     check_graded,
     grade_scale,
@@ -101,21 +101,21 @@ def evaluate_grades(
     plan = Resampling.checked(confidence, 1000, 0)
     check_choice("invalid", invalid, ("raise", "skip"))
     scale = grade_scale(grade_range)
-    asked = Asked(ids, epochs, task, "refuse", ungraded, groups, weights)
+    options = QuestionOptions(ids, epochs, task, "refuse", ungraded, groups, weights)
     if isinstance(grades, Handle):
         given = {"p": p, "ids": ids, "epochs": epochs, "groups": groups, "weights": weights}
         refuse_beside([name for name, value in given.items() if value is not None])
         scale = check_graded(grades, scale, ungraded)
         columns = {name: name for name in breakdowns(by, grades) if name != task}
-        tasks = asked.task_column(grades)
+        tasks = options.task_column(grades)
         columns |= {} if tasks is None else {TASK: tasks}
         return GradeCard.of(_tally(grades, scale, columns, plan, bounded=ungraded == "bounds"))
     labels = breakdowns(by)
     if TASK in labels:
         # A breakdown by task is what tasks are.
-        asked = replace(asked, task=labels.pop(TASK) if task is None else task)
+        options = replace(options, task=labels.pop(TASK) if task is None else task)
         labels.pop(TASK, None)
-    handle = open_grades({ONLY: grades}, scale, asked, by=labels)
+    handle = open_grades({ONLY: grades}, scale, options, by=labels)
     columns = {name: name for name in handle.by}
     card = None
     if p is not None:
