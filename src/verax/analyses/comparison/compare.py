@@ -189,9 +189,9 @@ def compare(
     if isinstance(y, Mapping) and by_questions:
         refuse({"time_ordered": time_ordered, "lags": lags is not None}, "with questions that ids match")
         options, rest = options.with_reading({"ordered": ordered, **read})
-        handle = open_forecasts(y, forecasts, rules, options, **rest)
+        questions = open_forecasts(y, forecasts, rules, options, **rest)
         return compare_questions(
-            handle, rules, options, plan, reference=reference, margin=margin, method=method
+            questions, rules, options, plan, reference=reference, margin=margin, method=method
         )
     margin = check_margin(margin, rules)
     if isinstance(y, Mapping):

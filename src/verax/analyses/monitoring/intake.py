@@ -1,4 +1,4 @@
-"""Rows as a monitor takes them in: of one kind, with their times and subgroups, in order of time."""
+"""Checks of the rows that a monitor takes in: their classes, times, subgroups and units."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ TIME = "time"
 
 
 def kind_of(handle: Handle, before: Kind | None, *, ordered: bool) -> Kind:
-    """What rows these are; another kind than `before` is refused."""
+    """The kind of rows, which must be that of `before`."""
     names = None if handle.classes is None else tuple(handle.classes)
-    found = Kind(names, handle.n_classes, handle.lists)
+    kind = Kind(names, handle.n_classes, handle.lists)
     if before is None:
         if ordered and handle.lists:
             raise InputError("does not apply to top lists", argument="ordered")
-        return found
-    if found.n_classes == before.n_classes and found.lists == before.lists and not found.lists:
+        return kind
+    if kind.n_classes == before.n_classes and kind.lists == before.lists and not kind.lists:
         if names is not None and before.classes is None:
             raise InputError(
                 "must be given from the first rows on",
                 argument="classes",
                 kind="label",
-                found=f"earlier rows had positions only; now there are {_classes(found)}",
+                found=f"earlier rows had positions only; now there are {_classes(kind)}",
                 remedies=[Remedy("Pass outcomes and forecasts by position, or begin a new monitor.")],
             )
         if names is not None and names != before.classes and set(names) == set(before.classes or ()):
@@ -43,18 +43,18 @@ def kind_of(handle: Handle, before: Kind | None, *, ordered: bool) -> Kind:
                 "must be in the order that the monitor began with",
                 argument="classes",
                 kind="order",
-                found=f"that was {_classes(before)}; now it is {_classes(found)}",
+                found=f"that was {_classes(before)}; now it is {_classes(kind)}",
                 remedies=[Remedy("Put the columns of the forecasts into that order.")],
             )
     named = names is not None and before.classes is not None
-    if (found.n_classes, found.lists) != (before.n_classes, before.lists) or (
+    if (kind.n_classes, kind.lists) != (before.n_classes, before.lists) or (
         named and names != before.classes
     ):
         raise InputError(
             "must have the classes that the monitor began with",
             argument="classes",
             kind="label",
-            found=f"these were {_classes(before)}; now there are {_classes(found)}",
+            found=f"these were {_classes(before)}; now there are {_classes(kind)}",
             remedies=[Remedy("Begin a new monitor, with a reference that knows the new classes.")],
         )
     return before
@@ -65,7 +65,7 @@ def _classes(kind: Kind) -> str:
 
 
 def column_of(handle: Handle, time: Any, by: tuple[str, ...]) -> str:
-    """The column of times of rows that `scan` has opened."""
+    """The name of the column of times in a handle."""
     missing = [name for name in (time, *by) if name not in handle.by]
     if missing:
         raise not_scanned(missing[0], handle.by, "time" if missing[0] == time else "by")
@@ -73,7 +73,7 @@ def column_of(handle: Handle, time: Any, by: tuple[str, ...]) -> str:
 
 
 def named_labels(by: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """Labels by the names of the subgroups, all of them and no others."""
+    """Labels of the subgroups, checked: each name of the monitor, and no others."""
     if by is not None and not isinstance(by, Mapping):
         raise InputError(
             "must be labels by the name of each subgroup",
@@ -82,21 +82,21 @@ def named_labels(by: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[s
             found=f"it is of type {type(by).__name__}",
             remedies=[Remedy(f"Pass by={{{names[0]!r}: labels}}.")] if names else [],
         )
-    given = dict(by or {})
-    if set(given) != set(names):
+    labels = dict(by or {})
+    if set(labels) != set(names):
         raise InputError(
             f"must name {join(map(show, names)) if names else 'no subgroups'}, as the monitor does",
             argument="by",
-            found=f"it names {join(map(show, given)) if given else 'none'}",
+            found=f"it names {join(map(show, labels)) if labels else 'none'}",
         )
-    return given
+    return labels
 
 
 def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """A label per row for the time and each subgroup."""
-    given = named_labels(by, names)
-    labels = {TIME: time if np.ndim(time) else np.full(n_rows, time), **given}
-    found = {}
+    """Columns of the time and of each subgroup, one value per row."""
+    by_name = named_labels(by, names)
+    labels = {TIME: time if np.ndim(time) else np.full(n_rows, time), **by_name}
+    columns = {}
     for name, column in labels.items():
         values = to_host(to_array(column, name)[0])
         if values.shape != (n_rows,):
@@ -106,36 +106,32 @@ def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple
                 kind="length",
                 found=f"the shape is {values.shape}",
             )
-        found[name] = values
-    return found
+        columns[name] = values
+    return columns
 
 
 def stand_ins(p: object, classes: Sequence[Hashable] | None) -> Any:
-    """Outcomes that may stand for those that are not known yet, one per row of forecasts."""
+    """Placeholder outcomes for forecasts without known outcomes."""
     if isinstance(p, TopLists):
         names = (p.vocabulary.names if p.vocabulary is not None else ()) if classes is None else classes
         return [names[0] if len(names) else 0] * p.n_rows
     shape = to_array(p, "p")[0].shape
-    # One-hot rows, which no class need be named for.
+    # One-hot rows need no names of classes.
     return np.tile(np.eye(1, shape[1] if len(shape) > 1 else 2, dtype=np.int64), (shape[0], 1))
 
 
 def unit_of(part: Part, unit: Unit | None) -> Unit:
-    """What is independent among rows in memory, where it is not stated."""
+    """The stated unit; by default groups, else time steps for weighted or shared rows, else rows."""
+    rows = part.rows
     if unit is not None:
         return unit
-    rows = part.rows
-    return (
-        "group"
-        if rows.groups is not None
-        else "time"
-        if rows.weights is not None or are_shared(rows)
-        else "row"
-    )
+    if rows.groups is not None:
+        return "group"
+    return "time" if rows.weights is not None or are_shared(rows) else "row"
 
 
 def in_order(steps: Breakdown, *last: Any) -> list[Any]:
-    """The times of steps, in order; texts that people would put into another order are refused."""
+    """The sorted times of steps; texts whose numbers have another order are refused."""
     times: list[Any] = list(steps.by_label)
     texts = [time for time in (*last, *times) if isinstance(time, str)]
     for early, late in pairwise(sorted(set(texts))):
@@ -154,13 +150,13 @@ def in_order(steps: Breakdown, *last: Any) -> list[Any]:
 
 
 def _by_number(text: str) -> list[tuple[str, int]]:
-    """A text with the numbers in it as numbers."""
+    """A key that sorts texts by the numbers in them."""
     pieces = re.split(r"(\d+)", text)
     return [(word, int(number or 0)) for word, number in zip(pieces[::2], [*pieces[1::2], ""], strict=True)]
 
 
 def check_times(steps: Breakdown, last: Any, unit: Unit, *, closed: bool = False) -> None:
-    """Refuse times before the last one, and parts of a step that entered as a whole or is closed."""
+    """Refuse times before the last one, and rows of a step that entered as a whole or is closed."""
     try:
         times = in_order(steps, last)
         early = [time for time in times if time < last]

@@ -77,12 +77,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _in_turn(method: F) -> F:
-    """A method that threads call one at a time."""
+    """Make a method that threads call one at a time."""
 
     @wraps(method)
-    def taking_turns(self: Monitor, *given: Any, **named: Any) -> Any:
+    def taking_turns(self: Monitor, *args: Any, **kwargs: Any) -> Any:
         with self._turn:
-            return method(self, *given, **named)
+            return method(self, *args, **kwargs)
 
     return taking_turns  # type: ignore[return-value]
 
@@ -99,7 +99,7 @@ class Monitor(WithVerdict):
     The first claim is about the expected loss given all rows before. The second needs no reference: each
     event happens with its stated probability.
 
-    Threads may share a monitor; they take turns. A copy is a monitor of its own.
+    Threads may share a monitor; they take turns. A copy is independent of the original.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ class Monitor(WithVerdict):
     unit : {"row", "group", "time"}, optional
         Units that are independent given the past: rows, groups of rows (patients), or whole time steps, whose
         rows may depend on each other in any way. By default groups if there are any; else time steps if rows
-        have weights; else rows. If it is not stated, dependence within time steps is looked for. Time steps
-        enter as a whole where it is found, and as long as there are fewer than ten, which cannot tell.
+        have weights; else rows. By default the monitor also tests for dependence within time steps. Time
+        steps enter as a whole if it is found, and while there are fewer than ten, too few for a test.
     by : str or sequence of str, default ()
         Names of subgroups whose calibration is monitored as well.
     false_alarms : {"ever", "rate"}, default "ever"
@@ -164,9 +164,9 @@ class Monitor(WithVerdict):
         by: str | Sequence[str] = (),
         false_alarms: Literal["ever", "rate"] = "ever",
     ) -> None:
-        # Rows are taken in by one thread at a time.
+        # One thread takes in rows at a time.
         self._turn = RLock()
-        # The file that holds the state as it was loaded or saved last, with a hash of its content.
+        # The file of the state as last loaded or saved, with a hash of its content.
         self._file: tuple[Path, str] | None = None
         self._state = State(
             Settings.of(
@@ -183,7 +183,7 @@ class Monitor(WithVerdict):
 
     @property
     def settings(self) -> Settings:
-        """What the monitor was told, checked: rule, reference, tolerance, alpha and the like."""
+        """The settings of the monitor: rule, reference, tolerance, alpha and others."""
         return self._state.settings
 
     @property
@@ -225,7 +225,7 @@ class Monitor(WithVerdict):
         time : object
             The time of the rows: one for all or one for each; for a handle the name of the column.
         by : mapping of str to array_like of shape (N,), optional
-            Labels of subgroups, by the names that the monitor was told.
+            Labels of subgroups, under the names in the monitor's `by`.
         **read
 
         Returns
@@ -233,33 +233,33 @@ class Monitor(WithVerdict):
         Breakdown
             Sums by time step, with `merge`, `to_bytes` and `from_bytes`.
         """
-        return self._observed(y, p, time, by, read, named=False)[0]
+        return self._observe(y, p, time, by, read, named=False)[0]
 
-    def _observed(
+    def _observe(
         self, y: object, p: object, time: Any, by: Mapping[str, Any] | None, read: Any, *, named: bool
     ) -> tuple[Breakdown, RowNames | None, int]:
-        """Sums by time step; if `named`, without rows that the handle names and that are known.
+        """Sums by time step, names of the rows, and the number of known rows that were left out.
 
-        Also the names of these rows, and the number of those left out.
+        Only if `named`, rows are identified by the names in the handle, and known ones are left out.
         """
-        told = self.settings
-        handle = open_rows(y, p, single=True, ordered=told.ordered or told.rule.ordinal, **read)
-        kind = kind_of(handle, self._state.kind, ordered=told.ordered)
+        settings = self.settings
+        handle = open_rows(y, p, single=True, ordered=settings.ordered or settings.rule.ordinal, **read)
+        kind = kind_of(handle, self._state.kind, ordered=settings.ordered)
         part = handle.kept
         if part is None:
-            column, unit = column_of(handle, time, told.by), told.unit or "row"
+            column, unit = column_of(handle, time, settings.by), settings.unit or "row"
         else:
-            column, unit = TIME, unit_of(part, told.unit)
-            part = replace(part, by=labels_of(part.n_rows, time, by, told.by))
+            column, unit = TIME, unit_of(part, settings.unit)
+            part = replace(part, by=labels_of(part.n_rows, time, by, settings.by))
         recipe = StepRecipe(
             handle.one_model(),
-            told.rule,
-            told.ordered,
-            told.bounds(handle.n_classes),
+            settings.rule,
+            settings.ordered,
+            settings.bounds(handle.n_classes),
             column,
-            told.by,
+            settings.by,
             unit,
-            stated=told.unit is not None or part is not None,
+            stated=settings.unit is not None or part is not None,
         )
         names, n_known = None, 0
         if part is not None:
@@ -268,14 +268,14 @@ class Monitor(WithVerdict):
             steps = handle.summarise({"steps": recipe})["steps"]
         else:
             of_names = NamesRecipe(recipe.model, kind.classes)
-            found = handle.summarise({"steps": recipe, "names": of_names})
-            steps, names = found["steps"], found["names"]
+            summaries = handle.summarise({"steps": recipe, "names": of_names})
+            steps, names = summaries["steps"], summaries["names"]
             known = self._state.pending.known_among(names.names, names.outcomes, names.numbers)
             n_known = len(known)
             if n_known:
                 left_out = tuple(sorted(known.tolist()))
                 steps = handle.summarise({"steps": replace(recipe, left_out=left_out)})["steps"]
-        self._state.kind, self._state.settings = kind, replace(told, unit=unit)
+        self._state.kind, self._state.settings = kind, replace(settings, unit=unit)
         return steps, names, n_known
 
     @reads
@@ -290,7 +290,7 @@ class Monitor(WithVerdict):
         ids: object | None = None,
         **read: Unpack[RowOptions],
     ) -> Alarm | None:
-        """Take in rows whose outcomes are known, in order of time, and return the alarm if there is one.
+        """Take in rows with known outcomes, in order of time, and return the alarm if there is one.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Monitor(WithVerdict):
             The time of the rows: one for all or one for each; for a handle the name of the column. Times are
             numbers, texts, dates or datetimes, and never go back.
         by : mapping of str to array_like of shape (N,), optional
-            Labels of subgroups, by the names that the monitor was told.
+            Labels of subgroups, under the names in the monitor's `by`.
         ids : array_like of shape (N,), optional
             Names of the rows. Rows that were taken in before are ignored; if their outcome differs, that is
             an error. A handle that was opened with `id=` has its own.
@@ -325,7 +325,7 @@ class Monitor(WithVerdict):
     ) -> Alarm | None:
         pending = self._state.pending
         if isinstance(y, Handle):
-            steps, row_names, _ = self._observed(y, p, time, by, read, named=True)
+            steps, row_names, _ = self._observe(y, p, time, by, read, named=True)
             alarm = self.add(steps) if steps.by_label else self.alarm
             if row_names is not None:
                 pending.note_hashes(row_names.names, row_names.outcomes)
@@ -339,16 +339,18 @@ class Monitor(WithVerdict):
                 return self.alarm
             if len(new) < len(names):
                 names, outcomes = [names[i] for i in new.tolist()], outcomes[new]
-                y, p, time = (_some(each, new) for each in (y, p, time))
-                by = {name: _some(own, new) for name, own in named_labels(by, self.settings.by).items()}
-                read = {k: _some(v, new) if k in ("weights", "groups") else v for k, v in read.items()}
-        alarm = self.add(self._observed(y, p, time, by, read, named=False)[0])
+                y, p, time = (_rows_at(argument, new) for argument in (y, p, time))
+                by = {
+                    name: _rows_at(labels, new) for name, labels in named_labels(by, self.settings.by).items()
+                }
+                read = {k: _rows_at(v, new) if k in ("weights", "groups") else v for k, v in read.items()}
+        alarm = self.add(self._observe(y, p, time, by, read, named=False)[0])
         pending.note(names, outcomes)
         return alarm
 
     @_in_turn
     def add(self, steps: Breakdown) -> Alarm | None:
-        """Take in the sums of one or more time steps, which `observe` made.
+        """Take in the sums of one or more time steps, from `observe`.
 
         Parameters
         ----------
@@ -369,14 +371,14 @@ class Monitor(WithVerdict):
             state.ledger = state.new_ledger()
         ledger, periods = state.ledger, state.periods
         for time in times:
-            own = {scope: Step.of(sums, unit) for scope, sums in scopes_of(steps[time])}
+            by_scope = {scope: Step.of(sums, unit) for scope, sums in scopes_of(steps[time])}
             opens = not periods or periods[-1].time != time
             if opens and periods:
                 state.dependence.note(periods[-1].steps)
-            ledger.bet(own, opens=opens)
+            ledger.bet(by_scope, opens=opens)
             logs = ledger.logs()
             by_target = dict(zip(ledger.targets, logs.tolist(), strict=True))
-            now = Period(time, own, ledger.total(logs), by_target)
+            now = Period(time, by_scope, ledger.total(logs), by_target)
             if opens:
                 periods.append(now)
             else:
@@ -398,9 +400,9 @@ class Monitor(WithVerdict):
         by: Mapping[str, Any] | None = None,
         **read: Unpack[RowOptions],
     ) -> None:
-        """Note forecasts whose outcomes are not known yet.
+        """Note forecasts before their outcomes are known.
 
-        Forecasts given twice are ignored; another forecast of the same row is an error.
+        Forecasts that were noted before are ignored; a different forecast of the same row is an error.
 
         Parameters
         ----------
@@ -411,27 +413,27 @@ class Monitor(WithVerdict):
         time : object, optional
             When the forecasts were made: one time for all or one for each. `lateness` uses it.
         by : mapping of str to array_like of shape (N,), optional
-            Labels of subgroups, by the names that the monitor was told.
+            Labels of subgroups, under the names in the monitor's `by`.
         **read
         """
-        state, told = self._state, self.settings
+        state, settings = self._state, self.settings
         y = stand_ins(p, read.get("classes"))
         names = state.pending.names(ids, len(y))
         form: dict[str, Any] = {**read, "raters": None}
         handle = open_rows(y, p, single=True, **form)
-        kind = kind_of(handle, state.kind, ordered=told.ordered)
+        kind = kind_of(handle, state.kind, ordered=settings.ordered)
         part = handle.kept
         assert part is not None
         rows, n = part.rows, len(y)
         rows.check()
-        columns = labels_of(n, time, by, told.by)
+        columns = labels_of(n, time, by, settings.by)
         forecasts: Any
         if isinstance(rows, ListRows) and isinstance(p, TopLists):
             forecasts = waiting_lists(p, rows.vocabulary)
-            expected = expected_of_lists(told.rule, rows)
+            expected = expected_of_lists(settings.rule, rows)
         else:
             forecasts = probabilities(part, handle.one_model())
-            expected = expected_of_itself(told.rule, forecasts)
+            expected = expected_of_itself(settings.rule, forecasts)
         groups = [None] * n if rows.groups is None else rows.groups.labels[rows.groups.codes].tolist()
         weights = [None] * n if rows.weights is None else np.asarray(to_host(rows.weights), float).tolist()
         waiting = map(
@@ -440,7 +442,7 @@ class Monitor(WithVerdict):
             expected.tolist(),
             [len(state.periods)] * n,
             [None] * n if time is None else in_plain_times(columns[TIME]).tolist(),
-            zip(*(columns[name].tolist() for name in told.by), strict=True) if told.by else [()] * n,
+            zip(*(columns[name].tolist() for name in settings.by), strict=True) if settings.by else [()] * n,
             groups,
             weights,
         )
@@ -456,21 +458,21 @@ class Monitor(WithVerdict):
         time: Any,
         raters: Literal["shares", "counts", "columns"] | None = None,
     ) -> Alarm | None:
-        """Take in outcomes of forecasts that `predict` noted; they enter now.
+        """Take in outcomes of forecasts that `predict` noted, at the time of the outcomes.
 
-        This is valid if how late outcomes are does not depend on what they are. `lateness` checks it.
+        This is valid if the delay of an outcome does not depend on the outcome. `lateness` checks this.
 
         Parameters
         ----------
         ids : array_like of shape (N,)
-            Names of the rows. Known outcomes are ignored if they are the same, and an error if they differ.
+            Names of the rows. Repeated outcomes are ignored; different ones are an error.
         y : array_like of shape (N,) or (N, K)
             Outcomes: class positions, labels found in the classes, one-hot rows, or shares of classes (see
             `raters`).
         time : object
             When the outcomes came: one time for all or one for each.
         raters : {"shares", "counts", "columns"}, optional
-            What a 2-D `y` holds where several raters labelled each row, as in `update`.
+            The form of a 2-D `y` if several raters labelled each row, as in `update`.
 
         Returns
         -------
@@ -478,25 +480,25 @@ class Monitor(WithVerdict):
             The alarm, as in `alarm`.
         """
         state = self._state
-        pending, given = state.pending, to_host(to_array(y, "y")[0])
-        names = pending.names(ids, len(given))
-        new, rows = pending.waiting(names, given)
+        pending, values = state.pending, to_host(to_array(y, "y")[0])
+        names = pending.names(ids, len(values))
+        new, rows = pending.waiting(names, values)
         if not rows:
             return self.alarm
         assert state.kind is not None
-        found, time = given[new], _some(time, new)
+        outcomes, time = values[new], _rows_at(time, new)
         p, classes = together([row.p for row in rows], state.kind.n_classes), self.classes
         read: dict[str, Any] = {"classes": classes, "raters": raters}
-        told: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "by": {name: [row.by[i] for row in rows] for i, name in enumerate(self.settings.by)},
             "groups": None if rows[0].group is None else [row.group for row in rows],
             "weights": None if rows[0].weight is None else [row.weight for row in rows],
         }
         times = in_plain_times(np.full(len(rows), time) if np.ndim(time) == 0 else time).tolist()
         check_later(rows, times, [names[i] for i in new.tolist()])
-        losses = np.asarray(to_host(self.rule.samples(found, p, **read)), float)
-        alarm = self.update(found, p, time=time, **read, **told)
-        pending.note([names[i] for i in new.tolist()], found)
+        losses = np.asarray(to_host(self.rule.samples(outcomes, p, **read)), float)
+        alarm = self.update(outcomes, p, time=time, **read, **columns)
+        pending.note([names[i] for i in new.tolist()], outcomes)
         pending.note_late(lags_of(rows, times, len(state.periods) - 1), losses)
         return alarm
 
@@ -507,10 +509,10 @@ class Monitor(WithVerdict):
 
     @property
     def expected_loss(self) -> float:
-        """An estimate of the mean loss of forecasts whose outcomes are not known yet.
+        """An estimate of the mean loss of forecasts without known outcomes.
 
         It is the loss that these forecasts expect of themselves, times the ratio of actual to expected loss
-        so far. It assumes that calibration stays as it was. NaN where nothing is pending.
+        so far. It assumes that calibration does not change. NaN if nothing is pending.
         """
         pending = self._state.pending
         if not pending.n:
@@ -520,10 +522,10 @@ class Monitor(WithVerdict):
 
     @property
     def lateness(self) -> str:
-        """A caution if outcomes that came later had other losses than those that came sooner; else empty."""
+        """A caution if losses of late outcomes differ from those of early ones; else empty."""
         return lateness_of(self._state.pending.lateness)
 
-    # ---- what it says ----------------------------------------------------------------------------------
+    # ---- results -------------------------------------------------------------------------------------
 
     @property
     def alarm(self) -> Alarm | None:
@@ -542,7 +544,7 @@ class Monitor(WithVerdict):
 
     @property
     def threshold(self) -> float:
-        """The evidence that raises an alarm: one over what is left of `alpha` beside the reference."""
+        """The evidence that raises an alarm: 1 / `alpha`, after subtracting the error of the reference."""
         return 1 / self.settings.level
 
     @property
@@ -552,7 +554,7 @@ class Monitor(WithVerdict):
 
     @property
     def history(self) -> MonitorHistory:
-        """What was seen in each time step."""
+        """Loss, calibration and evidence of each time step."""
         return self._state.history()
 
     def joined_history(self, most: int = 60) -> MonitorHistory:
@@ -579,14 +581,14 @@ class Monitor(WithVerdict):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions: those of the reference's card, and that rows of a time step depend on each other."""
+        """Cautions about the reference, and about dependence within time steps."""
         return cautions_of(self._state)
 
     @_in_turn
     def acknowledge(self, reference: float | Scorecard | str | Path | None = None) -> None:
-        """Start again after an alarm: history stays, bets are reset.
+        """Restart after an alarm: history stays, bets are reset.
 
-        Each new beginning has its own `alpha`.
+        Each restart has its own `alpha`.
 
         Parameters
         ----------
@@ -616,21 +618,21 @@ class Monitor(WithVerdict):
         return draw_monitor(self.joined_history(), self.began, ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything there is to say, as strict JSON."""
-        told, began, alarm, expected = self.settings, self.began, self.alarm, self.expected_loss
+        """The state of the monitor as strict JSON."""
+        settings, began, alarm, expected = self.settings, self.began, self.alarm, self.expected_loss
         return {
             "verax": __version__,
-            "rule": repr(told.rule),
-            "reference": told.reference,
-            "tolerance": told.tolerance,
-            "alpha": told.alpha,
-            "false_alarms": told.false_alarms,
-            "unit": told.unit,
+            "rule": repr(settings.rule),
+            "reference": settings.reference,
+            "tolerance": settings.tolerance,
+            "alpha": settings.alpha,
+            "false_alarms": settings.false_alarms,
+            "unit": settings.unit,
             "n_rows": self.n_rows,
             "evidence": self.evidence,
             "threshold": self.threshold,
             "alarm": None if alarm is None else alarm.to_dict(),
-            "began": None if began is None else [str(each) for each in began],
+            "began": None if began is None else [str(time) for time in began],
             **self._concluded(),
             "cautions": list(self.cautions),
             "pending": self.pending,
@@ -645,7 +647,7 @@ class Monitor(WithVerdict):
     # ---- state ---------------------------------------------------------------------------------------
 
     def knows_file(self, digest: str) -> bool:
-        """Whether a file of this content was taken in before.
+        """Whether a file with this content was taken in before.
 
         Parameters
         ----------
@@ -675,13 +677,13 @@ class Monitor(WithVerdict):
     def save(self, path: str | Path) -> None:
         """Write the state to a file: whole or not at all.
 
-        A file that another process has changed since this monitor was loaded from it, or saved to it, is
-        refused: what the other one took in would be lost. `verax monitor` waits for other runs instead.
+        If another process has changed the file since this monitor was loaded from it or saved to it, saving
+        is refused, because the rows of the other process would be lost. `verax monitor` waits instead.
 
         Parameters
         ----------
         path : str or path
-            The file. One of that name is replaced when the new one is complete.
+            The file. An existing one is replaced when the new one is complete.
         """
         path = as_path(path)
         with locked(path):
@@ -689,7 +691,7 @@ class Monitor(WithVerdict):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
         Parameters
         ----------
@@ -699,15 +701,15 @@ class Monitor(WithVerdict):
         Returns
         -------
         Monitor
-            The monitor as it was.
+            The saved monitor.
         """
         path = as_path(path)
         check_regular(path)
         content = path.read_bytes()
         try:
-            made = cls.from_bytes(content)
-            made._file = _place(path), _digest(content)
-            return made
+            monitor = cls.from_bytes(content)
+            monitor._file = path.resolve(), _digest(content)
+            return monitor
         except InputError as error:
             raise error.replace(source=str(path)) from None
 
@@ -717,7 +719,7 @@ class Monitor(WithVerdict):
         return self._state.to_bytes()
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """Copies and pickles have a state of their own."""
+        """Copy the state, for copies and pickles."""
         return type(self).from_bytes, (self.to_bytes(),)
 
     @classmethod
@@ -727,40 +729,35 @@ class Monitor(WithVerdict):
         Parameters
         ----------
         data : bytes
-            What `to_bytes` returned.
+            The result of `to_bytes`.
 
         Returns
         -------
         Monitor
-            The monitor as it was.
+            The saved monitor.
         """
-        made = cls()
-        made._state = State.from_bytes(data)
-        return made
+        monitor = cls()
+        monitor._state = State.from_bytes(data)
+        return monitor
 
 
-def _some(values: Any, kept: Any) -> Any:
-    """Some of the rows of an argument."""
+def _rows_at(values: Any, places: Any) -> Any:
+    """The rows of an argument at some places; scalars stay."""
     if isinstance(values, TopLists):
-        return values[kept]
+        return values[places]
     if values is None or np.ndim(values) == 0:
         return values
-    return np.asarray(values)[kept]
+    return np.asarray(values)[places]
 
 
 def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def _place(path: Path) -> Path:
-    """Where a file is, however it is called."""
-    return path.resolve()
-
-
 def save_locked(monitor: Monitor, path: Path) -> None:
-    """Write the state to a file whose lock this process holds."""
-    same = monitor._file is not None and monitor._file[0] == _place(path) and path.is_file()
-    if same and (_place(path), _digest(path.read_bytes())) != monitor._file:
+    """Write the state to a file that this process has locked."""
+    known, place = monitor._file, path.resolve()
+    if known is not None and known[0] == place and path.is_file() and _digest(path.read_bytes()) != known[1]:
         raise InputError(
             f"{path} must not have changed since this monitor was loaded from it or saved to it",
             argument="path",
@@ -770,19 +767,19 @@ def save_locked(monitor: Monitor, path: Path) -> None:
     content = monitor.to_bytes()
     with written(path) as new:
         new.write_bytes(content)
-    monitor._file = _place(path), _digest(content)
+    monitor._file = place, _digest(content)
 
 
 def observe_new(monitor: Monitor, handle: Handle, time: str) -> tuple[Breakdown, int]:
-    """Sums of the rows of a handle that are not known, which are noted; and the number of known ones."""
-    steps, names, n_known = monitor._observed(handle, None, time, None, {}, named=True)
+    """Sum the new rows of a handle and note their names; the second value is the number of known rows."""
+    steps, names, n_known = monitor._observe(handle, None, time, None, {}, named=True)
     if names is not None:
         monitor._state.pending.note_hashes(names.names, names.outcomes)
     return steps, n_known
 
 
 def assume_unit(monitor: Monitor, unit: Unit | None, *, stated: bool) -> None:
-    """Let rows, groups or time steps enter one by one; if that is stated, dependence is not looked for."""
+    """Set the unit, if none is set yet; a stated unit ends the tests for dependence."""
     state = monitor._state
     if unit is None or state.settings.unit not in (None, unit):
         return
@@ -792,11 +789,11 @@ def assume_unit(monitor: Monitor, unit: Unit | None, *, stated: bool) -> None:
 
 
 def has_waited(monitor: Monitor) -> bool:
-    """Whether forecasts have ever come before their outcomes."""
+    """Whether the monitor knows rows by name, such as forecasts noted before their outcomes."""
     return monitor._state.pending.begun
 
 
 def classes_listed(monitor: Monitor) -> tuple[Hashable, ...] | None:
-    """The classes that lists without an outcome name; None where forecasts are no lists."""
+    """The classes named by lists without an outcome; None if forecasts are distributions."""
     state = monitor._state
     return state.pending.listed if state.kind is not None and state.kind.lists else None

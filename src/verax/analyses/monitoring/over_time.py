@@ -1,4 +1,4 @@
-"""Losses, calibration and class frequencies by period, of rows that have a time."""
+"""`vx.over_time`: losses, calibration and class frequencies by period."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.registry import headline_rule, name_of, parse
 
-# How many periods readers see; data frames and JSON have all.
+# Number of periods in tables; data frames and JSON have all.
 _SHOWN = 60
 
 
@@ -55,15 +55,15 @@ class PeriodLine:
     stated : float
         The mean probability of the most likely class.
     accuracy : float
-        How often the most likely class happened.
+        The share of rows whose most likely class happened.
     gap : float
         `stated` minus `accuracy`: positive if forecasts are overconfident.
     gap_interval : Interval
         Its confidence interval.
     frequencies : tuple of float
-        How often each class happened; empty beyond 32 classes and for top lists.
+        The frequency of each class; empty for more than 32 classes and for top lists.
     probabilities : tuple of float
-        The mean probability of each class, likewise.
+        The mean probability of each class; empty likewise.
     """
 
     period: Worded[Any]
@@ -91,7 +91,7 @@ class OverTime(WithVerdict, Tabled, MaySkip):
     every : str or None
         The length of a period; None if each distinct time is one.
     classes : tuple of str
-        The names of the classes; empty where lines have no frequencies.
+        The names of the classes; empty if lines have no frequencies.
     n_rows : int
         The number of rows.
     confidence : float
@@ -161,9 +161,7 @@ class OverTime(WithVerdict, Tabled, MaySkip):
         if low is high:
             text = f"Mean {self.rule} {low.loss:.4g}{in_brackets(low.interval)} in {low.period}."
         else:
-            best, worst = (
-                f"{each.period}, {each.loss:.4g}{in_brackets(each.interval)}" for each in (low, high)
-            )
+            best, worst = (f"{end.period}, {end.loss:.4g}{in_brackets(end.interval)}" for end in (low, high))
             text = f"Mean {self.rule} is lowest in {best}, and highest in {worst}."
             text += f" The {len(self.lines):,} periods are not tested against each other."
         numbers = {"lowest": (low.loss, low.interval), "highest": (high.loss, high.interval)}
@@ -199,12 +197,12 @@ class OverTime(WithVerdict, Tabled, MaySkip):
         return [*shown, "A positive gap means overconfident: confidence minus accuracy.", *self.remarks]
 
 
-# More periods than these are no longer a table to read.
+# A table with more periods is unreadable.
 _MOST_PERIODS = 2**12
 Every = Literal["day", "week", "month", "quarter", "year"]
 _UNITS = {"day": "D", "week": "", "month": "M", "quarter": "", "year": "Y"}
 _TIME = "time"
-# The columns before those of the classes: mean confidence, whether right, and the difference.
+# Columns: confidence, whether the most likely class happened, their difference, then those of the classes.
 STATED, RIGHT, GAP, OF_CLASSES = range(4)
 
 
@@ -229,8 +227,8 @@ def over_time(
     y
     p
     time : array_like of shape (N,) or str
-        The time of each row: dates, datetimes, numbers or texts; of predictions that `scan` has opened, the
-        name of a column that it was told of (`by=`).
+        The time of each row: dates, datetimes, numbers or texts. For predictions that `scan` has opened, the
+        name of a column in its `by=`.
     rule : Rule or str, optional
         The rule that scores rows; by default `rps` for ordered classes, else `brier`.
     every : {"day", "week", "month", "quarter", "year"}, optional
@@ -247,7 +245,7 @@ def over_time(
 
     See Also
     --------
-    Monitor : Alarms whose rate of false alarms is bounded.
+    Monitor : Alarms with a bounded probability of false alarms.
     subgroups : The same rows by another column, with tests of calibration.
 
     Examples
@@ -275,17 +273,17 @@ def over_time(
         "events": _EventRecipe(model, chosen),
     }
     recipe = _PeriodRecipe(column, every, BreakdownRecipe(column, recipes))
-    found = handle.summarise(with_fault_recipes(handle, {"periods": recipe}))
-    periods: Breakdown = found["periods"]
+    summaries = handle.summarise(with_fault_recipes(handle, {"periods": recipe}))
+    periods: Breakdown = summaries["periods"]
     lines = tuple(_line(label, periods[label], scored, confidence) for label in in_order(periods))
     classes = _classes(handle) if len(lines[0].frequencies) else ()
     result = OverTime(lines, name_of(chosen), every, classes, sum(line.n_rows for line in lines), confidence)
-    faults = dict(zip([""], faults_in(handle, found).values(), strict=False))
-    return result.with_skipped(found.skipped).with_faults(faults)
+    faults = dict(zip([""], faults_in(handle, summaries).values(), strict=False))
+    return result.with_skipped(summaries.skipped).with_faults(faults)
 
 
 def _given_times(time: object) -> Any:
-    """The time of each row, as files can hold it."""
+    """The time of each row, as a date, datetime, number or text."""
     values = to_host(to_array(time, "time")[0])
     if values.ndim != 1:
         raise InputError(
@@ -306,9 +304,9 @@ def _classes(handle: Handle) -> tuple[str, ...]:
     return tuple(map(str, range(handle.n_classes) if handle.classes is None else handle.classes))
 
 
-def _line(label: Any, found: Mapping[str, Any], rule: Rule, confidence: float) -> PeriodLine:
-    card: Scorecard = found["card"]
-    sums: UnitSums = found["events"]
+def _line(label: Any, summaries: Mapping[str, Any], rule: Rule, confidence: float) -> PeriodLine:
+    card: Scorecard = summaries["card"]
+    sums: UnitSums = summaries["events"]
     if not sums.total > 0:
         raise InputError(
             "must not all be zero in a period",
@@ -336,14 +334,14 @@ def _line(label: Any, found: Mapping[str, Any], rule: Rule, confidence: float) -
 
 @dataclass(frozen=True)
 class _PeriodRecipe(Recipe[Breakdown], cases=True):
-    """The summaries of each period."""
+    """Apply a recipe to each period."""
 
     column: str
     every: Every | None
     recipe: BreakdownRecipe
 
     def take(self, part: Part) -> Breakdown:
-        """Of some rows."""
+        """Summarise one part."""
         periods = periods_of(part.by[self.column], self.every)
         n = len(Groups.of(periods, part.n_rows).labels)
         if n > _MOST_PERIODS:
@@ -357,7 +355,7 @@ class _PeriodRecipe(Recipe[Breakdown], cases=True):
 
 
 def periods_of(times: Any, every: Every | None) -> Any:
-    """The period of each time. Dates and datetimes are texts, which are the same in every part.
+    """The period of each time; dates and datetimes as texts, which are the same in every part.
 
     >>> periods_of(np.array(["2026-03-05", "2026-12-31T23:00"]), "quarter").tolist()
     ['2026-Q1', '2026-Q4']
@@ -392,24 +390,24 @@ def periods_of(times: Any, every: Every | None) -> Any:
 
 @dataclass(frozen=True)
 class _EventRecipe(UnitRecipe):
-    """How sure forecasts are and how often right; of few classes, their probabilities and frequencies."""
+    """Sum confidence and accuracy; with few classes also their probabilities and frequencies."""
 
     model: str
     rule: Rule
 
     def columns(self, part: Part) -> UnitColumns:
-        """Confidence, whether right, their difference, and each class, of each row."""
+        """The columns of one part: confidence, accuracy, their difference, and each class."""
         rows = part.models[self.model]
         if isinstance(rows, ListRows):
             listed = listed_rows(rows, self.rule)
             weights, right = listed.weights, listed.right.astype(float)
             columns = [listed.top, right, listed.top - right]
         else:
-            found, p = seen(part, self.model, ()), probabilities(part, self.model)
-            weights, right = found.weights, (found.decision == found.y).astype(float)
-            columns = [found.top, right, found.top - right]
+            row_pass, p = seen(part, self.model, ()), probabilities(part, self.model)
+            weights, right = row_pass.weights, (row_pass.decision == row_pass.y).astype(float)
+            columns = [row_pass.top, right, row_pass.top - right]
             if p.shape[1] <= MOST_EVENTS:
                 for k in range(p.shape[1]):
-                    columns += [p[:, k], (found.y == k).astype(float)]
+                    columns += [p[:, k], (row_pass.y == k).astype(float)]
         w = np.ones(len(columns[0])) if weights is None else scaled(part, weights)
         return UnitColumns(w, np.stack(columns)[None] * w, rows.groups)

@@ -1,4 +1,4 @@
-"""Forecasts whose outcomes come later, and outcomes that are known already."""
+"""Forecasts without outcomes, and names of rows that were taken in before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from verax.inputs.rows import are_shared
 
 @dataclass(frozen=True)
 class ListForm:
-    """What the lists of one call have in common.
+    """Properties that the lists of one call share.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class WaitingList:
 
 
 def waiting_lists(p: TopLists, vocabulary: ClassVocabulary | None) -> list[WaitingList]:
-    """Lists row by row; `vocabulary` says what their codes stand for."""
+    """Lists row by row; `vocabulary` has the classes of their codes."""
     if isinstance(vocabulary, LabelSets):
         raise InputError("must not be lists of label sets: their outcomes cannot come later", argument="p")
     names = tuple(vocabulary.names) if vocabulary is not None and vocabulary.complete else None
@@ -74,7 +74,7 @@ def same_forecast(one: Any, other: Any) -> bool:
 
 
 def together(rows: Sequence[Any], n_classes: int) -> Any:
-    """Forecasts of several rows as they were given: an array, or lists."""
+    """Forecasts of several rows in their original form: an array, or top lists."""
     if not isinstance(rows[0], WaitingList):
         return np.stack(rows)
     forms = list(dict.fromkeys(row.form for row in rows))
@@ -99,7 +99,7 @@ def together(rows: Sequence[Any], n_classes: int) -> Any:
 
 
 def to_values(rows: Sequence[Any]) -> dict[str, Any]:
-    """Forecasts, to be stored."""
+    """Forecasts, for storing."""
     if not rows or not isinstance(rows[0], WaitingList):
         return {"p": np.stack(rows) if rows else np.zeros((0, 0)), "lists": None}
     forms = {row.form: None for row in rows}
@@ -116,11 +116,11 @@ def to_values(rows: Sequence[Any]) -> dict[str, Any]:
 
 
 def from_values(values: Mapping[str, Any]) -> Sequence[Any]:
-    """Forecasts as they were stored."""
+    """Stored forecasts."""
     lists = values.get("lists")
     if lists is None:
-        found: Sequence[Any] = values["p"]
-        return found
+        distributions: Sequence[Any] = values["p"]
+        return distributions
     forms = [
         ListForm(
             None if form["names"] is None else tuple(form["names"]),
@@ -130,18 +130,20 @@ def from_values(values: Mapping[str, Any]) -> Sequence[Any]:
         )
         for form in lists["forms"]
     ]
-    edges = offsets_of(np.array([len(own) for own in lists["classes"]], np.int64)).tolist()
+    edges = offsets_of(np.array([len(classes) for classes in lists["classes"]], np.int64)).tolist()
     confidences = np.asarray(lists["confidences"], float)
     if confidences.shape != (edges[-1],):
         raise ValueError("lists and confidences of different lengths")
     return [
-        WaitingList(tuple(own), confidences[a:b], forms[form])
-        for own, form, a, b in zip(lists["classes"], lists["form"].tolist(), edges, edges[1:], strict=False)
+        WaitingList(tuple(classes), confidences[a:b], forms[form])
+        for classes, form, a, b in zip(
+            lists["classes"], lists["form"].tolist(), edges, edges[1:], strict=False
+        )
     ]
 
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
-# How many names of rows an error lists.
+# Number of row names in an error.
 _LISTED = 5
 
 
@@ -158,7 +160,7 @@ class Waiting:
     step : int
         The number of time steps before it.
     time : object
-        When it was made; None if that is not known.
+        When it was made; None if unknown.
     by : tuple
         Its labels of subgroups.
     group, weight : object or None
@@ -175,7 +177,7 @@ class Waiting:
 
 
 class Pending:
-    """What is known of rows by their names.
+    """Rows by name: forecasts without outcomes, and rows that were taken in.
 
     Forecasts without an outcome are kept whole. For rows with an outcome, hashes of the name and the outcome
     are kept (16 bytes), so that no row is taken in twice.
@@ -184,7 +186,7 @@ class Pending:
     def __init__(self) -> None:
         self._rows: dict[Any, Waiting] = {}
         self._known: dict[int, int] = {}
-        # Of outcomes that came late: their number, the sums of lags, losses, products and squares.
+        # For late outcomes: their number, and the sums of lags, losses, products and squares.
         self._late = np.zeros(6)
 
     @property
@@ -194,23 +196,25 @@ class Pending:
 
     @property
     def expected(self) -> float:
-        """The mean loss that they expect."""
+        """The mean loss that pending forecasts expect of themselves."""
         return float(np.mean([row.expected for row in self._rows.values()]))
 
     @property
     def begun(self) -> bool:
-        """Whether forecasts have ever come before their outcomes."""
+        """Whether any row is known by name."""
         return bool(self._rows or self._known)
 
     @property
     def listed(self) -> tuple[Hashable, ...]:
-        """The classes that waiting lists name; none where they have positions."""
+        """The classes that waiting lists name; empty if they have positions."""
         lists = (row.p for row in self._rows.values() if isinstance(row.p, WaitingList))
-        return tuple(dict.fromkeys(name for own in lists if own.form.named for name in own.classes))
+        return tuple(
+            dict.fromkeys(name for forecast in lists if forecast.form.named for name in forecast.classes)
+        )
 
     @staticmethod
     def names(ids: object, n_rows: int) -> list[Any]:
-        """Names of rows, each once."""
+        """Names of rows, checked to be distinct."""
         values = to_host(to_array(ids, "ids")[0])
         if values.shape != (n_rows,):
             raise InputError(
@@ -227,7 +231,7 @@ class Pending:
         return names
 
     def predict(self, names: list[Any], rows: Sequence[Waiting]) -> None:
-        """Note forecasts. Those that are noted already are ignored; other forecasts of them are refused."""
+        """Note new forecasts; refuse changed ones and those with a known outcome."""
         known = [i for i, name in enumerate(names) if label_hash(name) in self._known]
         if known:
             raise _refusal("must be new rows", "ids", names, known, "has its outcome", "have their outcomes")
@@ -248,7 +252,7 @@ class Pending:
         self._rows |= {name: row for name, row in zip(names, rows, strict=True) if name not in self._rows}
 
     def waiting(self, names: list[Any], y: Any) -> tuple[Ints, list[Waiting]]:
-        """The places of outcomes that are new, and the forecasts that they belong to."""
+        """The places of new outcomes, and their forecasts."""
         places = self.new_rows(names, y)
         unknown = [i for i in places.tolist() if names[i] not in self._rows]
         if unknown:
@@ -264,7 +268,7 @@ class Pending:
         return places, [self._rows[names[i]] for i in places.tolist()]
 
     def new_rows(self, names: list[Any], y: Any) -> Ints:
-        """The places of rows that were not taken in before; another outcome for one that was is an error."""
+        """The places of rows that were not taken in before; refuse changed outcomes of those that were."""
         before = [self._known.get(label_hash(name)) for name in names]
         changed = [
             i
@@ -289,9 +293,9 @@ class Pending:
             self._rows.pop(name, None)
 
     def known_among(self, names: Hashes, outcomes: Hashes, numbers: Ints) -> Hashes:
-        """Those of some rows, given by hashes of names and outcomes, that were taken in before.
+        """The names of rows that were taken in before, from hashes of names and outcomes.
 
-        A name that occurs twice is an error, and so is another outcome of a row that is known.
+        Repeated names and changed outcomes of known rows are errors.
         """
         _, first = np.unique(names, return_index=True)
         twice = np.setdiff1d(np.arange(len(names)), first)
@@ -301,7 +305,7 @@ class Pending:
             for i, (known, outcome) in enumerate(zip(before, outcomes.tolist(), strict=True))
             if known not in (None, outcome)
         ]
-        for places, requirement, argument, found in (
+        for places, requirement, argument, problem in (
             (twice, "must name each row once", "ids", "repeats one before"),
             (changed, "must not change the outcome of a row", "y", "had another outcome before"),
         ):
@@ -310,7 +314,7 @@ class Pending:
                 raise InputError(
                     requirement,
                     argument=argument,
-                    found=f"row {rows[0]:,} {found} ({len(rows):,} in all)",
+                    found=f"row {rows[0]:,} {problem} ({len(rows):,} in all)",
                     rows=rows[:_LISTED],
                     count=len(rows),
                 )
@@ -324,14 +328,14 @@ class Pending:
         self._rows = {name: row for name, row in self._rows.items() if label_hash(name) not in new}
 
     def note_late(self, lags: Floats, losses: Floats) -> None:
-        """Note how late outcomes came, and with which losses."""
+        """Note the delays of outcomes and their losses."""
         finite = np.isfinite(losses)
         a, b = lags[finite].astype(float), losses[finite]
         self._late += [len(a), a.sum(), b.sum(), (a * b).sum(), (a * a).sum(), (b * b).sum()]
 
     @property
     def lateness(self) -> float:
-        """How loss and lag go together: the z value of their correlation; NaN where that is undefined."""
+        """The z value of the correlation between loss and delay; NaN if undefined."""
         n, a, b, ab, aa, bb = self._late.tolist()
         if n < 10:
             return math.nan
@@ -339,7 +343,7 @@ class Pending:
         return (ab - a * b / n) / math.sqrt(spread) * math.sqrt(n) if spread > 0 else math.nan
 
     def to_values(self) -> dict[str, Any]:
-        """The state, to be stored."""
+        """The state, for storing."""
         rows = list(self._rows.values())
         return {
             "names": list(self._rows),
@@ -357,17 +361,17 @@ class Pending:
 
     @classmethod
     def from_values(cls, values: Any) -> Pending:
-        """The state as it was stored."""
-        made = cls()
+        """The stored state."""
+        pending = cls()
         columns = (
             *(from_values(values), values["claimed"].tolist(), values["steps"].tolist(), values["times"]),
             *(map(tuple, values["by"]), values["groups"], values["weights"]),
         )
         rows = (Waiting(*row) for row in zip(*columns, strict=True))
-        made._rows = dict(zip(values["names"], rows, strict=True))
-        made._known = dict(zip(values["known"].tolist(), values["outcomes"].tolist(), strict=True))
-        made._late = np.asarray(values["late"], float).reshape(6)
-        return made
+        pending._rows = dict(zip(values["names"], rows, strict=True))
+        pending._known = dict(zip(values["known"].tolist(), values["outcomes"].tolist(), strict=True))
+        pending._late = np.asarray(values["late"], float).reshape(6)
+        return pending
 
 
 def check_later(rows: Sequence[Waiting], times: Sequence[Any], names: Sequence[Any]) -> None:
@@ -389,7 +393,7 @@ def check_later(rows: Sequence[Waiting], times: Sequence[Any], names: Sequence[A
 
 
 def lags_of(rows: Sequence[Waiting], times: Sequence[Any], step: int) -> Floats:
-    """How late outcomes came: in units of time where times can be subtracted, else in time steps."""
+    """Delays of outcomes: in units of time if times can be subtracted, else in time steps."""
     try:
         between = [time - row.time for row, time in zip(rows, times, strict=True)]
         return np.array([d.total_seconds() if isinstance(d, timedelta) else float(d) for d in between])
@@ -406,31 +410,36 @@ def _refusal(
     several: str,
     *remedies: Remedy,
 ) -> InputError:
-    """An error about rows, which it names."""
-    own = [names[i] for i in places]
-    listed = join([*map(show, own[:_LISTED]), *([f"{len(own) - _LISTED:,} more"] if own[_LISTED:] else [])])
+    """An error that names some rows."""
+    offenders = [names[i] for i in places]
+    listed = join(
+        [
+            *map(show, offenders[:_LISTED]),
+            *([f"{len(offenders) - _LISTED:,} more"] if offenders[_LISTED:] else []),
+        ]
+    )
     return InputError(
         requirement,
         argument=argument,
         kind="missing" if one.startswith("is not") else "value",
-        found=f"{listed} {one if len(own) == 1 else several}",
+        found=f"{listed} {one if len(offenders) == 1 else several}",
         rows=places,
-        values=own,
+        values=offenders,
         remedies=remedies,
     )
 
 
 def outcome_hash(outcome: Any) -> int:
-    """64 bits of an outcome, the same for 1, 1.0 and True; of several raters those of a list."""
+    """A 64-bit hash of an outcome, the same for 1, 1.0 and True; a list has the labels of several raters."""
     if isinstance(outcome, list):
-        return label_hash([outcome_hash(each) for each in outcome])
+        return label_hash([outcome_hash(label) for label in outcome])
     if isinstance(outcome, float) and outcome.is_integer():
         outcome = int(outcome)
     return label_hash(int(outcome) if isinstance(outcome, bool) else outcome)
 
 
 class RowNames(Summary, kind="names of rows"):
-    """Names and outcomes of rows, as hashes; none where rows have no names.
+    """Names and outcomes of rows, as hashes; empty if rows have no names.
 
     Attributes
     ----------
@@ -447,7 +456,7 @@ class RowNames(Summary, kind="names of rows"):
 
 @dataclass(frozen=True)
 class NamesRecipe(Recipe[RowNames], cases=True):
-    """The names of all rows.
+    """Collect the names of all rows.
 
     Attributes
     ----------
@@ -461,16 +470,18 @@ class NamesRecipe(Recipe[RowNames], cases=True):
     classes: tuple[Hashable, ...] | None
 
     def take(self, part: Part) -> RowNames:
-        """Of some rows."""
+        """Summarise one part."""
         if part.ids is None:
             none = np.zeros(0, np.uint64)
             return RowNames(none, none, np.zeros(0, np.int64))
         names = [label_hash(name) for name in part.ids.tolist()]
-        given = self._outcomes(part)
+        raw = self._outcomes(part)
         hashes = (
-            {} if given and isinstance(given[0], list) else {each: outcome_hash(each) for each in set(given)}
+            {}
+            if raw and isinstance(raw[0], list)
+            else {outcome: outcome_hash(outcome) for outcome in set(raw)}
         )
-        outcomes = [hashes.get(each) if hashes else outcome_hash(each) for each in given]
+        outcomes = [hashes.get(outcome) if hashes else outcome_hash(outcome) for outcome in raw]
         return RowNames(np.array(names, np.uint64), np.array(outcomes, np.uint64), part.row_numbers)
 
     def _outcomes(self, part: Part) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What a monitor has found: its alarm, and what was seen in each time step."""
+"""Results of a monitor: its alarm, and its history by time step."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Annotated, Any, Literal
 
 from verax.analyses.monitoring.evidence import Target
 from verax.analyses.monitoring.periods import Period, loss_interval
-from verax.analyses.monitoring.steps import ASKED, CLAIMED, HAPPENED, LOSS, OF_EVENT, PER_EVENT, STATED
+from verax.analyses.monitoring.steps import CLAIMED, HAPPENED, LOSS, OF_EVENT, PER_EVENT, SAMPLED, STATED
 from verax.common.checks import check_choice
 from verax.common.faces import Key
 from verax.common.results import Result
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.inference.intervals import Interval
 
-# How many time steps readers see; data frames and JSON have all.
+# Number of time steps in tables; data frames and JSON have all.
 SHOWN = 60
-# The largest logarithm of evidence that is a number.
+# A larger logarithm of evidence overflows.
 _MOST = 700.0
 
 
@@ -36,10 +36,10 @@ class Alarm:
     reasons : tuple of str
         The same in words.
     kind : str
-        What kind of change it is, in words.
+        The kind of change, in words.
     located : bool
-        Whether these claims fail by themselves. If not, only all claims together do, and the one with the
-        strongest evidence is named.
+        Whether these claims fail individually. If not, only all claims together fail, and the alarm names the
+        one with the strongest evidence.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class MonitoredStep:
     evidence : float
         The evidence so far that something has changed.
     events : mapping of str to MonitoredEvent
-        What was forecast and what happened, by event.
+        Mean probability, frequency and evidence, by event.
     """
 
     time: Any
@@ -121,7 +121,7 @@ class MonitoredStep:
     def of(
         cls, period: Period, events: Sequence[str], confidence: float, bounds: tuple[float, float]
     ) -> MonitoredStep:
-        """What the sums of a step tell.
+        """The loss, evidence and frequencies from the sums of a step.
 
         Parameters
         ----------
@@ -140,21 +140,21 @@ class MonitoredStep:
             Loss, evidence and frequencies of the step.
         """
         step = period.whole
-        asked = float(step.means[ASKED])
-        own = {}
+        sampled = float(step.means[SAMPLED])
+        by_event = {}
         for e, name in enumerate(events):
             at = OF_EVENT + PER_EVENT * e
             log = period.logs.get(("", None, name), 0.0)
             stated, happened = float(step.means[at + STATED]), float(step.means[at + HAPPENED])
-            own[name] = MonitoredEvent(stated, happened, math.exp(min(log, _MOST)))
+            by_event[name] = MonitoredEvent(stated, happened, math.exp(min(log, _MOST)))
         return cls(
             period.time,
             step.n_rows,
             float(step.means[LOSS]),
             loss_interval(step, confidence, bounds),
-            float(step.means[CLAIMED]) / asked if asked > 0 else None,
+            float(step.means[CLAIMED]) / sampled if sampled > 0 else None,
             math.exp(min(period.evidence, _MOST)),
-            own,
+            by_event,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class MonitoredStep:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class MonitorHistory(Tabled, Result):
-    """What was seen in each time step.
+    """Loss, calibration and evidence of each time step.
 
     Attributes
     ----------

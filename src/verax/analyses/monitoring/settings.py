@@ -1,4 +1,4 @@
-"""What a monitor is told: the reference, the rule, and what its alarms promise."""
+"""Settings of a monitor: reference, rule, and the error rate of its alarms."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from verax.scores.registry import headline_rule, name_of, parse
 
 
 def upper_bound(card: Scorecard, rule: Rule, error: float) -> tuple[float, str]:
-    """An upper bound of the mean loss, which the truth exceeds with probability `error`, and a caution.
+    """An upper confidence bound of the mean loss, with error probability `error`, and a caution.
 
-    Losses of bounded rules have a bound by betting, which heavy tails and few rows do not break. For other
-    rules it is the upper end of the card's interval.
+    For bounded rules it comes from betting, which is valid with heavy tails and few rows. For other rules it
+    is the upper end of the card's interval.
     """
     interval = card.scores[name_of(rule)].interval
     i, (_, most) = card.tally.rules.index(rule), rule.bounds(card.n_classes)
     if math.isfinite(most):
-        high = max(upper_mean(*own, most, error, largest) for own, largest in _units(card, i))
+        high = max(upper_mean(*sums, most, error, largest) for sums, largest in _units(card, i))
         if not high < most:
             raise InputError(
                 f"must have rows enough to bound the mean loss below {most:g}, the largest possible",
@@ -47,26 +47,26 @@ def upper_bound(card: Scorecard, rule: Rule, error: float) -> tuple[float, str]:
 
 
 def _units(card: Scorecard, i: int) -> list[tuple[tuple[float, float, tuple[float, float, float]], float]]:
-    """What `upper_mean` takes of independent units: rows, or groups of each kind, with the largest weight.
+    """Arguments of `upper_mean` for independent units: rows, or groups of each kind, and the largest weight.
 
-    Only sums of weights are known, so the effective sample size counts (rows of equal weight).
+    Only sums of weights are known, so weighted rows count as an effective number of rows of equal weight.
     """
     tally, copies = card.tally, card.resampling.copies
     mean = float(tally.moments.mean[i])
     if tally.clusters is None:
         n = tally.effective_rows(copies=copies)
         return [((n, mean, (n * (n - 1) * float(tally.variances(copies=copies)[i]), 0.0, n)), 1.0)]
-    found = []
+    units = []
     for kind in tally.clusters.kinds[:-1] or [tally.clusters]:
         unit = kind.weight.mean()
         weight: Floats = kind.weight / unit
         off = mean * weight - kind.sums.high[:, 2 + i] / unit
         squares = float(off @ off), 2 * float(off @ weight), float(weight @ weight)
-        found.append(((float(len(weight)), mean, squares), float(weight.max())))
-    return found
+        units.append(((float(len(weight)), mean, squares), float(weight.max())))
+    return units
 
 
-# Losses of rules without an upper bound count at most this many times the tolerated mean.
+# Losses of unbounded rules count at most this multiple of the tolerated mean.
 _LARGEST = 10.0
 FalseAlarms = Literal["ever", "rate"]
 Reference = float | Scorecard | str | Path | None
@@ -83,13 +83,13 @@ class Settings:
     reference : float or None
         The baseline mean loss; if estimated, its upper bound.
     level : float
-        What is left of `alpha` beside the error of the reference.
+        `alpha` minus the error of the reference.
     tolerance, alpha, ordered, unit, by, false_alarms
         As in `Monitor`.
     unit_stated : bool
-        Whether the user chose the unit. Otherwise dependence within time steps is looked for.
+        Whether the user chose the unit. Otherwise the monitor tests for dependence within time steps.
     cautions : tuple of str
-        What the card of the reference warns of.
+        Cautions of the reference's card.
     """
 
     rule: Rule
@@ -117,10 +117,10 @@ class Settings:
         by: str | Sequence[str],
         false_alarms: FalseAlarms,
     ) -> Settings:
-        """Settings as `Monitor` is given them."""
+        """Settings from the arguments of `Monitor`."""
         check_choice("unit", unit, (None, "row", "group", "time"))
         check_choice("false_alarms", false_alarms, ("ever", "rate"))
-        made = cls(
+        settings = cls(
             parse(rule) if rule is not None else headline_rule(ordered=ordered),
             None,
             check_number("alpha", alpha, "must be between 0 and 1", lambda a: 0 < a < 1),
@@ -134,13 +134,13 @@ class Settings:
             false_alarms,
             unit is not None,
         )
-        return made.with_reference(reference)
+        return settings.with_reference(reference)
 
-    def with_reference(self, given: Reference) -> Settings:
-        """The same with another reference, which takes its part of `alpha`."""
-        if given is None:
+    def with_reference(self, reference: Reference) -> Settings:
+        """The settings with another reference, whose error is part of `alpha`."""
+        if reference is None:
             return replace(self, reference=None, level=self.alpha, cautions=())
-        card = load_card(given) if isinstance(given, (str, Path)) else given
+        card = load_card(reference) if isinstance(reference, (str, Path)) else reference
         if not isinstance(card, Scorecard):
             finite = "must be a positive number, a card, or the file of a saved card"
             known = check_number("reference", card, finite, lambda m: 0 < m < math.inf)
@@ -154,9 +154,9 @@ class Settings:
             )
         missed = (1 - card.resampling.confidence) / 2
         bound, caution = upper_bound(card, self.rule, missed)
-        own = replace(self, reference=bound, level=self.alpha, cautions=(caution,) if caution else ())
+        settings = replace(self, reference=bound, level=self.alpha, cautions=(caution,) if caution else ())
         if self.false_alarms == "rate":
-            return own
+            return settings
         if missed >= self.alpha:
             raise InputError(
                 "must be larger than the error of the reference interval",
@@ -164,7 +164,7 @@ class Settings:
                 found=f"that is {missed:g} on the upper side, and alpha is {self.alpha:g}",
                 remedies=[Remedy("Evaluate the reference with a higher `confidence`.")],
             )
-        return replace(own, level=self.alpha - missed)
+        return replace(settings, level=self.alpha - missed)
 
     @property
     def tolerated(self) -> float | None:
@@ -191,18 +191,18 @@ class Settings:
         return Tolerated(mean, low, high if math.isfinite(high) else low + _LARGEST * (mean - low))
 
     def to_values(self) -> dict[str, Any]:
-        """The settings, to be stored."""
+        """The settings, for storing."""
         lists = {"by": list(self.by), "cautions": list(self.cautions)}
         return {**vars(self), "rule": repr(self.rule), **lists}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Settings:
-        """The settings as they were stored."""
-        told = dict(values)
-        # Earlier versions did not keep whether the unit was stated; they kept no cautions.
-        kept: dict[str, Any] = {
-            "level": float(told.pop("level")),
-            "unit_stated": bool(told.pop("unit_stated", False)),
-            "cautions": tuple(map(str, told.pop("cautions", ()))),
+        """The stored settings."""
+        rest = dict(values)
+        # Earlier versions stored neither cautions nor whether the unit was stated.
+        checked: dict[str, Any] = {
+            "level": float(rest.pop("level")),
+            "unit_stated": bool(rest.pop("unit_stated", False)),
+            "cautions": tuple(map(str, rest.pop("cautions", ()))),
         }
-        return replace(cls.of(told.pop("reference"), **told), **kept)
+        return replace(cls.of(rest.pop("reference"), **rest), **checked)

@@ -1,4 +1,4 @@
-"""The state of a monitor: what it keeps between runs, as bytes without pickle."""
+"""The state of a monitor between runs, as bytes without pickle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KIND, _VERSION = "monitor", 2
 
 @dataclass(frozen=True)
 class Kind:
-    """What rows are monitored: their classes, and whether they are top lists."""
+    """The kind of rows: their classes, and whether they are top lists."""
 
     classes: tuple[Hashable, ...] | None
     n_classes: int
@@ -34,14 +34,14 @@ class Kind:
 
 @dataclass
 class State:
-    """Everything that a monitor knows.
+    """The state of a monitor.
 
     Attributes
     ----------
     settings : Settings
-        What it was told.
+        The settings, checked.
     kind : Kind or None
-        What rows it takes; None before the first.
+        The kind of rows; None before the first.
     ledger : Ledger or None
         The bets; None before the first.
     periods : list of Period
@@ -53,7 +53,7 @@ class State:
     files : dict of str to str
         The names of files that were taken in, by a hash of their content.
     dependence : Dependence
-        What complete time steps tell of dependence within steps. It follows from `periods`.
+        Tests for dependence within time steps. Not stored, because it follows from `periods`.
     """
 
     settings: Settings
@@ -71,29 +71,29 @@ class State:
         return () if self.kind is None else self.kind.events(ordered=self.settings.ordered)
 
     def new_ledger(self) -> Ledger:
-        """Bets at their beginning."""
-        told = self.settings
-        assumed = told.unit != "time" and not told.unit_stated
+        """Bets before the first step."""
+        settings = self.settings
+        assumed = settings.unit != "time" and not settings.unit_stated
         dependence = self.dependence if assumed else None
-        return Ledger(self.events, told.reference is not None, told.by, told.restarts, dependence)
+        return Ledger(self.events, settings.reference is not None, settings.by, settings.restarts, dependence)
 
     def history(self, most: int | None = None) -> MonitorHistory:
-        """What was seen in each time step; with neighbours joined if there are more than `most`."""
-        told, confidence = self.settings, 0.95
-        bounds = (0.0, 1.0) if self.kind is None else told.rule.bounds(self.kind.n_classes)
+        """The results of each time step; with neighbours joined if there are more than `most`."""
+        settings, confidence = self.settings, 0.95
+        bounds = (0.0, 1.0) if self.kind is None else settings.rule.bounds(self.kind.n_classes)
         periods = self.periods if most is None else joined(self.periods, most)
         return MonitorHistory(
             tuple(MonitoredStep.of(period, self.events, confidence, bounds) for period in periods),
-            name_of(told.rule),
+            name_of(settings.rule),
             self.events,
-            told.reference,
-            told.tolerated,
-            1 / told.level,
+            settings.reference,
+            settings.tolerated,
+            1 / settings.level,
             confidence,
         )
 
     def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads, without pickle."""
+        """The state as bytes that `from_bytes` reads, without pickle."""
         kind, alarm = self.kind, self.alarm
         values = {
             "settings": self.settings.to_values(),
@@ -110,36 +110,36 @@ class State:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> State:
-        """The state that `to_bytes` wrote; other bytes are refused."""
+        """Read the result of `to_bytes`; other bytes are refused."""
         values = load(data, _KIND, version=_VERSION)
         with refusing("is missing or of another type"):
             classes = None if values["classes"] is None else tuple(values["classes"])
             n_classes = int(values["n_classes"])
-            made = cls(
+            state = cls(
                 Settings.from_values(values["settings"]),
                 Kind(classes, n_classes, bool(values["lists"])) if n_classes else None,
                 None,
-                [Period.from_values(each) for each in values["periods"]],
+                [Period.from_values(stored) for stored in values["periods"]],
                 None if values["alarm"] is None else _alarm_of(values["alarm"]),
                 Pending.from_values(values["pending"]),
                 {str(k): str(v) for k, v in values["files"].items()},
             )
-            for period in made.periods[:-1]:
-                made.dependence.note(period.steps)
+            for period in state.periods[:-1]:
+                state.dependence.note(period.steps)
             if values["capital"] is not None:
-                made.ledger = made.new_ledger()
-                made.ledger.restore(values["capital"])
-        return made
+                state.ledger = state.new_ledger()
+                state.ledger.restore(values["capital"])
+        return state
 
 
 def _alarm_values(alarm: Alarm) -> dict[str, Any]:
-    """The fields of an alarm, to be stored."""
+    """The fields of an alarm, for storing."""
     targets = [list(target) for target in alarm.targets]
     return {**vars(alarm), "targets": targets, "reasons": list(alarm.reasons)}
 
 
 def _alarm_of(values: Mapping[str, Any]) -> Alarm:
-    """The alarm as it was stored."""
+    """The stored alarm."""
     targets = tuple((str(a), b, str(c)) for a, b, c in values["targets"])
     reasons = tuple(map(str, values["reasons"]))
     return Alarm(values["time"], targets, reasons, str(values["kind"]), bool(values["located"]))

@@ -1,4 +1,4 @@
-"""What a monitor keeps of the rows of one time step: sums that merge over the shards of the step."""
+"""Sums over the rows of a time step, which merge over the shards of the step."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ Unit = Literal["row", "group", "time"]
 # All rows ("", None), or a subgroup: its column and its label.
 Scope = tuple[str, Any]
 ALL = "all"
-# What the most likely class is called, and whatever a list names.
+# Names of two events: the most likely class happened, or any class that a list names.
 TOP, LISTED = "most likely class", "any listed class"
-# Beyond this number of classes only the most likely one is monitored for calibration.
+# With more classes, only the most likely one is monitored for calibration.
 MOST_EVENTS = 32
-# The columns of a step: loss, excess over the tolerated loss, the loss that forecasts expect, and how many
-# rows this was computed for. For each event: its probability, whether it happened, and both bets on the gap.
-LOSS, EXCESS, CLAIMED, ASKED, OF_EVENT = range(5)
+# The columns of a step: loss, excess over the tolerated loss, the loss that forecasts expect of themselves,
+# and whether it was computed. For each event: its probability, whether it happened, and both bets on the gap.
+LOSS, EXCESS, CLAIMED, SAMPLED, OF_EVENT = range(5)
 STATED, HAPPENED, SHIFT, TILT, PER_EVENT = range(5)
-# Of how many numbers of a part the expected loss is computed, and of how many rows at least: some rules take
-# all classes as outcomes in turn.
-_ASKED_NUMBERS, _ASKED_ROWS = 2**13, 16
+# The expected loss is computed for a sample: some rules take all classes as outcomes in turn. These are the
+# number of probabilities in the sample of a part, and its least number of rows.
+_SAMPLED_NUMBERS, _SAMPLED_ROWS = 2**13, 16
 # Dates that begin with the day or the month, have months or days of one digit, or name the month.
 _DATED = re.compile(
     r"^\s*(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-](\d[./-]\d{1,2}|\d\d[./-]\d))(?!\d)"
@@ -53,7 +53,7 @@ _DATED = re.compile(
     r"|august|september|october|november|december)\.?([\W\d_]|$)",
     re.IGNORECASE,
 )
-# Runs of rows of one cell that are this long on average are summed one by one.
+# Runs of rows of one cell are summed one by one if they have at least this length on average.
 _LONG = 256
 
 
@@ -93,15 +93,15 @@ class Tolerated:
 
     @property
     def scale(self) -> float:
-        """The largest that a loss can be below the mean."""
+        """The largest possible distance of a loss below the mean."""
         return self.mean - self.least
 
     def excess(self, bounded: Floats) -> Floats:
-        """Losses above the mean, in units of the largest that can be below it: -1 at least."""
+        """Losses minus the mean, in units of the largest possible distance below it: at least -1."""
         return np.asarray((bounded - self.mean) / self.scale)
 
     def excess_sums(self, weight: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        """The sums of the excess and of its squares, from the weight and the same sums of the losses."""
+        """Sums of the excess and of its squares, from the weight and those sums of the losses."""
         above = first - self.mean * weight
         squares = second - self.mean * (first + above)
         return above / self.scale, np.maximum(squares, 0.0) / self.scale**2
@@ -120,26 +120,26 @@ def events_of(classes: Sequence[str], *, ordered: bool, lists: bool) -> tuple[st
 
 @dataclass(frozen=True)
 class StepRecipe(Recipe[Breakdown]):
-    """The sums of every time step, of all rows and of subgroups.
+    """Sum the rows of every time step, for all rows and for subgroups.
 
     Attributes
     ----------
     model : str
         The model.
     rule : Rule
-        The rule by which rows are scored.
+        The rule that scores rows.
     ordered : bool
         Whether events are thresholds of ordered classes.
     tolerated : Tolerated or None
-        The loss that is no reason for an alarm.
+        The loss that raises no alarm.
     time : str
         The column of times.
     by : tuple of str
         The columns of subgroups.
     unit : str
-        What is independent: "row", "group" or "time".
+        The independent units: "row", "group" or "time".
     stated : bool
-        Whether the user chose it. Otherwise rows that are grouped may not enter one by one.
+        Whether the user chose the unit. Otherwise grouped rows may not enter one by one.
     left_out : tuple of int
         Hashes of the names of rows that were taken in before.
     """
@@ -155,11 +155,11 @@ class StepRecipe(Recipe[Breakdown]):
     left_out: tuple[int, ...] = field(default=(), metadata=LATER)
 
     def gathering(self) -> Gathering[Breakdown]:
-        """Steps that rows are added to, without a look at those that a part has no rows of."""
-        return _Gathered(self)
+        """Add up parts, touching only the steps that a part has rows of."""
+        return _StepGathering(self)
 
     def take(self, part: Part) -> Breakdown:
-        """Of some rows."""
+        """Summarise one part."""
         if self.left_out:
             assert part.ids is not None
             assert part.subset is not None
@@ -170,17 +170,17 @@ class StepRecipe(Recipe[Breakdown]):
         rows = self._rows(part)
         times = _times(part.by[self.time], part.n_rows)
         names = times.labels.tolist()
-        found: dict[Any, dict[str, Any]] = {
+        steps: dict[Any, dict[str, Any]] = {
             time: {ALL: sums} for time, sums in zip(names, rows.sums(times.codes, len(names)), strict=True)
         }
         for column in self.by:
-            own = labels_of(part.by[column], part.n_rows)
-            k = len(own.labels)
-            cells = rows.sums(times.codes * k + own.codes, len(names) * k)
+            labels = labels_of(part.by[column], part.n_rows)
+            k = len(labels.labels)
+            cells = rows.sums(times.codes * k + labels.codes, len(names) * k)
             for i, time in enumerate(names):
-                parts = zip(own.labels.tolist(), cells[i * k : (i + 1) * k], strict=True)
-                found[time][column] = Breakdown({label: {ALL: sums} for label, sums in parts if sums.n})
-        return Breakdown(found)
+                parts = zip(labels.labels.tolist(), cells[i * k : (i + 1) * k], strict=True)
+                steps[time][column] = Breakdown({label: {ALL: sums} for label, sums in parts if sums.n})
+        return Breakdown(steps)
 
     def _rows(self, part: Part) -> _Rows:
         rows = part.models[self.model]
@@ -188,21 +188,23 @@ class StepRecipe(Recipe[Breakdown]):
         check_unit(part, self.unit, stated=self.stated)
         with naming(part, self.model):
             if isinstance(rows, ListRows):
-                found = listed_rows(rows, self.rule)
-                asked = _asked(rows.n_rows, int(rows.lists.lengths.max(initial=0)) + 1)
-                some = rows if asked.step == 1 else rows.taken(np.arange(rows.n_rows)[asked], None, None)
-                claimed = expected_of_lists(self.rule, some)
+                seen_rows = listed_rows(rows, self.rule)
+                sampled = _sample(rows.n_rows, int(rows.lists.lengths.max(initial=0)) + 1)
+                sampled_rows = (
+                    rows if sampled.step == 1 else rows.taken(np.arange(rows.n_rows)[sampled], None, None)
+                )
+                claimed = expected_of_lists(self.rule, sampled_rows)
             else:
-                found = _of_distributions(part, self.model, self.rule, self.ordered)
+                seen_rows = _of_distributions(part, self.model, self.rule, self.ordered)
                 p = probabilities(part, self.model)
-                asked = _asked(len(p), p.shape[1])
-                claimed = expected_of_itself(self.rule, p[asked])
+                sampled = _sample(len(p), p.shape[1])
+                claimed = expected_of_itself(self.rule, p[sampled])
         groups = rows.groups if self.unit == "group" else None
-        return _Rows(found, self.tolerated, claimed, asked, groups, part.places)
+        return _Rows(seen_rows, self.tolerated, claimed, sampled, groups, part.places)
 
 
-class _Gathered:
-    """The steps of parts that come one after the other."""
+class _StepGathering:
+    """The steps of consecutive parts."""
 
     def __init__(self, recipe: StepRecipe) -> None:
         self._recipe = recipe
@@ -210,9 +212,9 @@ class _Gathered:
 
     def add(self, part: Part) -> None:
         """Take in the rows of one part."""
-        for time, found in self._recipe.take(part).by_label.items():
+        for time, scopes in self._recipe.take(part).by_label.items():
             known = self._steps.get(time)
-            self._steps[time] = found if known is None else same_names(known, found, "subgroups")
+            self._steps[time] = scopes if known is None else same_names(known, scopes, "subgroups")
 
     def summary(self) -> Breakdown:
         """All steps."""
@@ -220,7 +222,7 @@ class _Gathered:
 
 
 def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:
-    """Refuse rows that cannot enter as the monitor says."""
+    """Refuse rows that cannot enter in the unit of the monitor."""
     rows, rated = part.rows, part.cases is not None
     if unit == "group" and rows.groups is None:
         raise InputError("must be given: groups enter one by one", argument="groups", kind="missing")
@@ -242,19 +244,18 @@ def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:
 
 @dataclass(frozen=True)
 class SeenRows:
-    """Rows as a monitor sees them.
+    """Rows in the form that a monitor sums.
 
     Attributes
     ----------
     losses, weights : array of shape (N,)
-        Their losses and weights; no weights where all are alike.
+        Their losses, and their weights if there are any.
     top, decision : array of shape (N,)
-        The probability of the most likely class, and its number; one that no outcome has where it is not
-        among the others.
+        The probability of the most likely class, and its number as in `y`; for lists -1 unless it happened.
     p, y : arrays of shape (N, m) and (N,)
-        Probabilities of classes, and which of these happened.
+        Probabilities of classes, and the class that happened.
     least : int
-        The first of them that is an event.
+        The first class that is an event.
     ordered : bool
         Whether an event is a class or one above it.
     """
@@ -289,18 +290,18 @@ class SeenRows:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Some rows, to be summed by codes of cells, and the losses that some of them expect."""
+    """Some rows to be summed by cell, and the expected losses of a sample of them."""
 
     seen: SeenRows
     tolerated: Tolerated | None
     claimed: Floats
-    asked: slice
+    sampled: slice
     groups: Groups | None
     cases: Ints | None
 
     @property
     def losses(self) -> Floats:
-        """Losses, none above the largest that counts."""
+        """Losses, capped at the largest that counts."""
         losses = self.seen.losses
         return losses if self.tolerated is None else np.minimum(losses, self.tolerated.most)
 
@@ -310,7 +311,7 @@ class _Rows:
         counted = np.array([len(codes)]) if n == 1 else np.bincount(codes, minlength=n)
         weight: Floats = counted.astype(float) if w is None else np.bincount(codes, w, n).astype(float)
         if self.cases is not None:
-            # The classes that raters chose for a case are neighbours, and one row.
+            # Consecutive labels of several raters for one case count as one row.
             counted = np.bincount(codes[np.diff(self.cases, prepend=-1) != 0], minlength=n)
         first, second = np.zeros((2, n, OF_EVENT + PER_EVENT * e))
         bins = np.zeros((n, e, BINS, 2))
@@ -323,72 +324,72 @@ class _Rows:
                 _squared(losses, w, codes, n),
             )
             for i, (x, h) in enumerate(self.seen.events()):
-                own = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
-                _add_event(x, h, w, codes, first[:, own], second[:, own], bins[:, i], compiled)
+                columns = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
+                _add_event(x, h, w, codes, first[:, columns], second[:, columns], bins[:, i], compiled)
         else:
             for start, stop, at in runs:
                 self._add_run(slice(start, stop), first[at], second[at], bins[at])
         if self.tolerated is not None:
             sums = self.tolerated.excess_sums(weight, first[:, LOSS], second[:, LOSS])
             first[:, EXCESS], second[:, EXCESS] = sums
-        some, of = (None if w is None else w[self.asked]), codes[self.asked]
-        for c, column in ((CLAIMED, self.claimed), (ASKED, np.ones(len(of)))):
+        some, of = (None if w is None else w[self.sampled]), codes[self.sampled]
+        for c, column in ((CLAIMED, self.claimed), (SAMPLED, np.ones(len(of)))):
             first[:, c], second[:, c] = _summed(column, some, of, n), _squared(column, some, of, n)
         tables = [(None, None)] * n if self.groups is None else self._by_group(codes, n)
         return [
-            StepSums(int(c), Sum.of([u]), Sum.of(a), Sum.of(b), Sum.of(own), *table)
-            for c, u, a, b, own, table in zip(counted, weight, first, second, bins, tables, strict=True)
+            StepSums(int(c), Sum.of([u]), Sum.of(a), Sum.of(b), Sum.of(columns), *table)
+            for c, u, a, b, columns, table in zip(counted, weight, first, second, bins, tables, strict=True)
         ]
 
-    def _add_run(self, own: slice, first: Floats, second: Floats, bins: Floats) -> None:
-        """Add neighbouring rows of one cell."""
+    def _add_run(self, run: slice, first: Floats, second: Floats, bins: Floats) -> None:
+        """Add consecutive rows of one cell."""
         from verax.kernels.monitoring import add_run
 
         rows, most = self.seen, np.inf if self.tolerated is None else self.tolerated.most
         sums, table = add_run(
-            rows.losses[own],
+            rows.losses[run],
             most,
-            rows.top[own],
-            rows.decision[own],
-            rows.p[own],
-            rows.y[own],
+            rows.top[run],
+            rows.decision[run],
+            rows.p[run],
+            rows.y[run],
             rows.least,
             ordered=rows.ordered,
         )
         first[LOSS] += sums[0, 0]
         second[LOSS] += sums[0, 1]
         gaps = table.sum(axis=1)
-        for i, found in enumerate(sums[1:].tolist()):
-            stated, happened, tilted, squares, tilted_squares = found
+        for i, event in enumerate(sums[1:].tolist()):
+            stated, happened, tilted, squares, tilted_squares = event
             at = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
             first[at] += [stated, happened, gaps[i, 0], tilted]
             second[at] += [squares, happened, gaps[i, 1], tilted_squares]
         bins += table
 
     def _columns(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """The columns of all rows that are not of events."""
+        """The columns of all rows that are not about events."""
         losses = self.losses
-        claimed, asked = np.zeros((2, len(losses)))
-        claimed[self.asked], asked[self.asked] = self.claimed, 1.0
+        claimed, sampled = np.zeros((2, len(losses)))
+        claimed[self.sampled], sampled[self.sampled] = self.claimed, 1.0
         excess = np.zeros(len(losses)) if self.tolerated is None else self.tolerated.excess(losses)
-        return losses, excess, claimed, asked
+        return losses, excess, claimed, sampled
 
     def _by_group(self, codes: Ints, n: int) -> list[tuple[Any, Any]]:
         assert self.groups is not None
         g = len(self.groups.labels)
         place = codes * g + self.groups.codes
-        of_events = [each for x, h in self.seen.events() for each in _bets(x, h)]
+        of_events = [bet for x, h in self.seen.events() for bet in _bets(x, h)]
         columns = (np.ones(len(codes)), *self._columns(), *of_events)
         tables = np.stack([_summed(column, self.seen.weights, place, n * g) for column in columns], axis=1)
-        found = []
+        by_cell = []
         for cell in tables.reshape(n, g, -1):
             some = cell[:, 0] > 0
-            found.append((self.groups.labels[some], cell[some]))
-        return found
+            by_cell.append((self.groups.labels[some], cell[some]))
+        return by_cell
 
 
 def _runs(codes: Ints, n: int) -> list[tuple[int, int, int]] | None:
-    """Where neighbours in the same cell begin and end, and their cell; None where most runs are short."""
+    """The start, end and cell of each run of rows in one cell; None if most runs are short."""
     if n == 1:
         return [(0, len(codes), 0)]
     edges = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
@@ -412,7 +413,7 @@ def _squared(values: Floats, w: Floats | None, codes: Ints, n: int) -> Any:
 
 def _bets(x: Floats, h: Bools) -> tuple[Floats, Floats, Floats, Floats]:
     """The columns of an event: its probability, whether it happened, and both bets on the difference."""
-    # Sums of probabilities may be a little off.
+    # Sums of probabilities may be slightly off.
     x = np.clip(x, 0, 1)
     gap = h - x
     return x, h.astype(float), gap, (1 - 2 * x) * gap
@@ -445,20 +446,20 @@ def _add_event(
 
 
 def _times(column: Any, n_rows: int) -> Groups:
-    """The time step of each row; most parts have one, or a few that follow each other."""
+    """The time step of each row; most parts have one, or a few consecutive ones."""
     values = in_plain_times(column)
     if values.dtype.kind not in "iufMU":
         return labels_of(values, n_rows)
     starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
     labels = values[starts]
-    # Missing times differ from themselves, so that they are looked at one by one.
+    # Missing times differ from themselves: `labels_of` handles them.
     if not bool((labels[:1] == labels[:1]).all() and (labels[1:] > labels[:-1]).all()):
         return labels_of(values, n_rows)
     return Groups(np.repeat(np.arange(len(starts)), np.diff(starts, append=n_rows)), labels)
 
 
 def in_plain_times(column: Any) -> Any:
-    """Times as dates, datetimes, numbers or texts: what files can hold and people can read."""
+    """Times as dates, datetimes, numbers or texts, which files can store."""
     values = np.asarray(column)
     if values.dtype.kind == "O" and len(values) and all(isinstance(value, date) for value in values.tolist()):
         values = values.astype("datetime64[us]")
@@ -471,7 +472,7 @@ def in_plain_times(column: Any) -> Any:
 
 
 def _check_times(values: Any) -> None:
-    """Refuse what has no place in an order of times, and dates whose texts have another order than they."""
+    """Refuse values without an order in time, and texts of dates that do not sort like the dates."""
     kind = values.dtype.kind
     if kind in "fM":
         bad = ~np.isfinite(values)
@@ -481,8 +482,8 @@ def _check_times(values: Any) -> None:
         texts = kind == "U"
         bad = np.array(
             [
-                not (texts or isinstance(each, (str, int, float, date))) or _lost(each)
-                for each in values.tolist()
+                not (texts or isinstance(time, (str, int, float, date))) or _lost(time)
+                for time in values.tolist()
             ],
             bool,
         )
@@ -517,12 +518,12 @@ def _check_times(values: Any) -> None:
 
 
 def _lost(value: Any) -> bool:
-    """Whether a time is a truth value, or no number."""
+    """Whether a time is a bool, or a float that is not finite."""
     return isinstance(value, (bool, np.bool_)) or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _of_distributions(part: Part, model: str, rule: Rule, ordered: bool) -> SeenRows:
-    """Rows with full distributions: most likely classes, and each class or threshold where they are few."""
+    """Rows with full distributions: the most likely class, and each class or threshold if there are few."""
     rows, p = seen(part, model, (rule,)), probabilities(part, model)
     k = p.shape[1]
     few = k <= MOST_EVENTS
@@ -539,10 +540,10 @@ def _of_distributions(part: Part, model: str, rule: Rule, ordered: bool) -> Seen
 
 
 def listed_rows(rows: ListRows, rule: Rule) -> SeenRows:
-    """The same of top lists: their answers, and whether they name the outcome at all."""
-    names = ("right", "unaccounted", "listed")
-    found = [np.asarray(to_host(own), float) for own in losses_of([rule, *map(RowStatistic, names)], rows)]
-    losses, right, unaccounted, listed = found
+    """Rows with top lists: their most likely class, and whether they name the outcome."""
+    formulas = [rule, *map(RowStatistic, ("right", "unaccounted", "listed"))]
+    columns = (np.asarray(to_host(column), float) for column in losses_of(formulas, rows))
+    losses, right, unaccounted, listed = columns
     batch = rows.batch(0, rows.n_rows)
     lists = batch.lists
     top = np.zeros(rows.n_rows)
@@ -554,25 +555,25 @@ def listed_rows(rows: ListRows, rule: Rule) -> SeenRows:
     return SeenRows(losses, weights, top, decision, (1 - unaccounted)[:, None], outcomes)
 
 
-def _asked(n_rows: int, width: int) -> slice:
-    """Which rows are asked for the loss that they expect: some of many."""
-    return slice(None, None, max(1, -(-n_rows // max(_ASKED_ROWS, _ASKED_NUMBERS // width**2))))
+def _sample(n_rows: int, width: int) -> slice:
+    """The rows for which the expected loss is computed: a sample if there are many."""
+    return slice(None, None, max(1, -(-n_rows // max(_SAMPLED_ROWS, _SAMPLED_NUMBERS // width**2))))
 
 
 @dataclass(frozen=True)
 class Step:
-    """One time step of all rows or of a subgroup, as it enters: its units, their means and sums.
+    """One time step of all rows or of a subgroup: the number of its units, their means and sums.
 
     Attributes
     ----------
     n_rows, n_units : int
-        The number of rows, and of what enters one by one: rows, groups, or the whole step.
+        The number of rows, and of units: rows, groups, or the whole step.
     means : array of shape (C,)
         The weighted mean of each column.
     first, second : array of shape (C,)
         The sums over units of each column, and of its squares.
     variance : float
-        The variance of the mean loss; NaN where the step is a single unit.
+        The variance of the mean loss; NaN if the step is a single unit.
     bins : array of shape (E, 16, 2)
         Sums of outcome minus probability, and of its square.
     """
@@ -587,7 +588,7 @@ class Step:
 
     @classmethod
     def of(cls, sums: StepSums, unit: str) -> Step:
-        """From sums; `unit` says what enters one by one."""
+        """The step from its sums, in the given units."""
         weight, first, second = float(sums.weight.high[0]), sums.first.high, sums.second.high
         means, bins = first / weight, sums.bins.high
         if unit == "row":
@@ -597,12 +598,18 @@ class Step:
         if unit == "time":
             return cls(sums.n, 1, means, means, means * means, np.nan, bins / weight)
         assert sums.groups is not None
-        u, own = sums.groups[:, 0], sums.groups[:, 1:]
-        each, g = own / u[:, None], len(u)
-        off = own[:, LOSS] - means[LOSS] * u
+        u, columns = sums.groups[:, 0], sums.groups[:, 1:]
+        means_of_groups, g = columns / u[:, None], len(u)
+        off = columns[:, LOSS] - means[LOSS] * u
         variance = float((off * off).sum()) / weight**2 * g / (g - 1) if g > 1 else np.nan
         return cls(
-            sums.n, g, means, each.sum(axis=0), (each * each).sum(axis=0), variance, np.zeros_like(bins)
+            sums.n,
+            g,
+            means,
+            means_of_groups.sum(axis=0),
+            (means_of_groups * means_of_groups).sum(axis=0),
+            variance,
+            np.zeros_like(bins),
         )
 
     def as_one(self) -> Step:
@@ -611,15 +618,15 @@ class Step:
         return Step(self.n_rows, 1, means, means, means * means, np.nan, bins)
 
 
-def scopes_of(found: Mapping[str, Any]) -> Iterable[tuple[Scope, StepSums]]:
-    """All rows of a step, and the subgroups of each column."""
-    yield ("", None), found[ALL]
-    for column, own in found.items():
+def scopes_of(step: Mapping[str, Any]) -> Iterable[tuple[Scope, StepSums]]:
+    """The sums of all rows of a step, and of the subgroups of each column."""
+    yield ("", None), step[ALL]
+    for column, breakdown in step.items():
         if column != ALL:
-            for label in own.labels:
-                yield (column, plain_label(label)), own[label][ALL]
+            for label in breakdown.labels:
+                yield (column, plain_label(label)), breakdown[label][ALL]
 
 
 def plain_label(label: Any) -> Any:
-    """A label as results name it."""
+    """A label as results show it."""
     return label.isoformat() if isinstance(label, datetime) else label

@@ -1,4 +1,4 @@
-"""What a monitor says: why it raises an alarm, what kind of change it is, and since when."""
+"""Texts of a monitor: the reasons of an alarm, the kind of change, and its onset."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from verax.errors import join
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.scores.registry import name_of
 
-# How many events a sentence names.
+# Number of events that a sentence names.
 _LISTED = 3
 
 
-def alarm_at(ledger: Ledger, periods: Sequence[Period], told: Settings) -> Alarm:
+def alarm_at(ledger: Ledger, periods: Sequence[Period], settings: Settings) -> Alarm:
     """The alarm that the last time step raises."""
-    failed = ledger.against(1 / told.level)
+    failed = ledger.against(1 / settings.level)
     targets = [target for target, _ in failed]
-    ways = ledger.directions(1 / told.level)
+    ways = ledger.directions(1 / settings.level)
     if not targets:
         # All claims together fail; none of them alone.
         strongest = int(np.argmax(ledger.logs() + np.log(ledger.weights())))
         targets, ways = [ledger.targets[strongest]], {}
-    reasons = [_reason(ledger, periods, told, target, ways.get(target)) for target in targets]
+    reasons = [_reason(ledger, periods, settings, target, ways.get(target)) for target in targets]
     if not failed:
         reasons = [f"the claims fail together, none by itself; the strongest evidence: {reasons[0]}"]
     kind = _kind(ledger, targets, ways) if failed else "What has changed is not known yet"
@@ -39,44 +39,44 @@ def alarm_at(ledger: Ledger, periods: Sequence[Period], told: Settings) -> Alarm
 
 
 def _reason(
-    ledger: Ledger, periods: Sequence[Period], told: Settings, target: Target, way: str | None
+    ledger: Ledger, periods: Sequence[Period], settings: Settings, target: Target, way: str | None
 ) -> str:
     column, label, name = target
     where = f" where {column} is {label}" if column else ""
     by_step = enters_whole(ledger, target)
     stated, happened, loss = since_onset(periods, target, ledger.events, by_step=by_step)
     if name == OF_LOSS:
-        return f"mean {name_of(told.rule)} {loss:.4g} exceeds the tolerated {told.tolerated:.4g}"
+        return f"mean {name_of(settings.rule)} {loss:.4g} exceeds the tolerated {settings.tolerated:.4g}"
     shares = f"{100 * stated:.0f}% forecast, {100 * happened:.0f}% happened"
     wrong = "do not match the outcomes" if way is None else f"are {way}"
     return f"probabilities of “{name}” {wrong}{where} ({shares})"
 
 
 def _kind(ledger: Ledger, targets: Sequence[Target], ways: Mapping[Target, str]) -> str:
-    """What the claims that failed say together; nothing about those that did not fail."""
+    """The kind of change that the failed claims show together."""
     whole = [target for target in targets if not target[0]]
     if not whole:
         return "No claim about all rows together has failed"
     events = [name for _, _, name in whole if name != OF_LOSS]
     if not events:
         return "No miscalibration is found: harder cases or less informative forecasts look like this"
-    own = {name: ways.get(("", None, name), "") for name in events}
-    answers = own.pop(TOP, "")
-    if not own:
+    by_event = {name: ways.get(("", None, name), "") for name in events}
+    answers = by_event.pop(TOP, "")
+    if not by_event:
         words = {"too high": "overconfident", "too low": "underconfident", "": "miscalibrated"}
         return f"The forecasts are {words.get(answers, answers)}"
-    listed = [f"“{name}”" for name in own]
+    listed = [f"“{name}”" for name in by_event]
     rest = [f"{len(listed) - _LISTED} others"] if len(listed) > _LISTED + 1 else []
-    names, found = join([*listed[: _LISTED if rest else None], *rest]), set(own.values())
-    more = "" if len(own) == len(ledger.events) - 1 else "; others may have changed as well"
-    if found <= {"too low", "too high"}:
-        one = len(own) == 1
+    names, directions = join([*listed[: _LISTED if rest else None], *rest]), set(by_event.values())
+    more = "" if len(by_event) == len(ledger.events) - 1 else "; others may have changed as well"
+    if directions <= {"too low", "too high"}:
+        one = len(by_event) == 1
         return (
             f"The {'frequency' if one else 'frequencies'} of {names} {'has' if one else 'have'} shifted "
             f"against the forecasts{more}"
         )
-    if len(found) == 1 and found != {""}:
-        return f"The forecasts of {names} are {found.pop()}{more}"
+    if len(directions) == 1 and directions != {""}:
+        return f"The forecasts of {names} are {directions.pop()}{more}"
     return f"The forecasts of {names} are miscalibrated{more}"
 
 
@@ -97,37 +97,37 @@ def onset_at(state: State) -> tuple[Any, Any, Any] | None:
 
 
 def cautions_of(state: State) -> tuple[str, ...]:
-    """What to know about the alarms: of the reference, and of dependence within time steps."""
-    told, ledger, whole = state.settings, state.ledger, ("", None)
-    found = [f"Caution about the reference: {caution}." for caution in told.cautions]
-    if ledger is None or told.unit == "time":
-        return tuple(found)
-    units = "groups" if told.unit == "group" else "rows"
+    """Cautions about the reference, and about dependence within time steps."""
+    settings, ledger, whole = state.settings, state.ledger, ("", None)
+    cautions = [f"Caution about the reference: {caution}." for caution in settings.cautions]
+    if ledger is None or settings.unit == "time":
+        return tuple(cautions)
+    units = "groups" if settings.unit == "group" else "rows"
     shared = dict(zip([OF_LOSS, *ledger.events], state.dependence.certain(whole).tolist(), strict=False))
     largest = max(ledger.claims(whole), key=lambda name: shared.get(name, 0.0))
     if shared.get(largest):
-        what = name_of(told.rule) if largest == OF_LOSS else f"the probabilities of “{largest}”"
+        what = name_of(settings.rule) if largest == OF_LOSS else f"the probabilities of “{largest}”"
         entering = (
             ", but alarms assume that they do not"
-            if told.unit_stated
+            if settings.unit_stated
             else ": time steps enter as a whole there"
         )
-        found.append(
+        cautions.append(
             f"{units.capitalize()} of a time step depend on each other (intraclass correlation "
             f"{shared[largest]:.2g} for {what}){entering}."
         )
-    unheld = ledger.total(ledger.logs_by_unit())
-    if ledger.dependence is not None and state.alarm is None and unheld >= -math.log(told.level):
-        found.append(
-            f"If {units} of a time step are independent, the evidence is {_number(unheld)} (alarm at "
-            f"{1 / told.level:.3g}). The time steps so far do not show that they are; a monitor with the "
-            f"stated unit {told.unit!r} assumes it."
+    by_unit = ledger.total(ledger.logs_by_unit())
+    if ledger.dependence is not None and state.alarm is None and by_unit >= -math.log(settings.level):
+        cautions.append(
+            f"If {units} of a time step are independent, the evidence is {_number(by_unit)} (alarm at "
+            f"{1 / settings.level:.3g}). The time steps so far do not show that they are; a monitor with the "
+            f"stated unit {settings.unit!r} assumes it."
         )
-    return tuple(found)
+    return tuple(cautions)
 
 
 def findings_of(state: State) -> list[Finding]:
-    """Whether there is an alarm, since when, of what kind, and what to look at."""
+    """The alarm with its onset, kind and next step, or the evidence so far."""
     periods, alarm = state.periods, state.alarm
     caution = " ".join(cautions_of(state))
     if not periods:
@@ -176,7 +176,7 @@ def _number(log: float) -> str:
 
 
 def lateness_of(z: float) -> str:
-    """A caution if outcomes that came later had other losses than those that came sooner; else empty."""
+    """A caution if losses of late outcomes differ from those of early ones; else empty."""
     if not abs(z) > 3:
         return ""
     which = "larger" if z > 0 else "smaller"
