@@ -130,7 +130,8 @@ def onset_of(
         """The gain of the best bet from each step to the end, in logarithms."""
         first = np.array([sign * step.first[place] for step in steps])
         second = np.array([step.second[place] for step in steps])
-        return log_factors(*(np.cumsum(sums[::-1])[::-1] for sums in (first, second, n))).max(axis=1)
+        tails = (np.cumsum(sums[::-1])[::-1] for sums in (first, second, n))
+        return np.asarray(log_factors(*tails).max(axis=1))
 
     best = max((gains(*place) for place in places), key=np.max)
     plausible = np.flatnonzero(best >= best.max() - _PLAUSIBLE)

@@ -541,9 +541,9 @@ def _of_distributions(part: Part, model: str, rule: Rule, ordered: bool) -> Seen
 
 def listed_rows(rows: ListRows, rule: Rule) -> SeenRows:
     """Rows with top lists: their most likely class, and whether they name the outcome."""
-    formulas = [rule, *map(RowStatistic, ("right", "unaccounted", "listed"))]
-    columns = (np.asarray(to_host(column), float) for column in losses_of(formulas, rows))
-    losses, right, unaccounted, listed = columns
+    names = ("right", "unaccounted", "listed")
+    columns = losses_of([rule, *map(RowStatistic, names)], rows)
+    losses, right, unaccounted, listed = (np.asarray(to_host(column), float) for column in columns)
     batch = rows.batch(0, rows.n_rows)
     lists = batch.lists
     top = np.zeros(rows.n_rows)
