@@ -1,4 +1,4 @@
-"""Arrays of every kind: what container, what namespace, what precision.
+"""Arrays of every kind: their containers, namespaces and precisions.
 
 NumPy is the home case and imports nothing else. Other array-API arrays stay where they are; frames
 and columns (pandas, polars, pyarrow, DuckDB) become NumPy arrays, and their column names come along.
@@ -17,10 +17,10 @@ from verax.errors import SHOWN_ROWS, InputError, Offenders, Remedy
 
 
 class Columns:
-    """K columns of N numbers, to be read like an (N, K) array that was never put together.
+    """K columns of N numbers, read like an (N, K) array that is never put together.
 
-    `Forecasts` takes it in place of `p`. The compiled pass reads the columns where they are. Everything else
-    asks for slices of rows, which are put together as they are asked for.
+    `Forecasts` takes it in place of `p`. The compiled pass reads the columns in place. Everything else reads
+    slices of rows, which are put together on demand.
 
     >>> import verax as vx
     >>> from verax.inputs.arrays import Columns
@@ -80,7 +80,7 @@ _RELATION_PACKAGES = frozenset({"duckdb", "_duckdb"})
 
 
 def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
-    """Bring `x` to an array, without a copy where possible, with its column names if it has any.
+    """Convert `x` to an array, without a copy if possible, and return its column names if it has any.
 
     A column of lists of probabilities becomes a table of numbers.
     """
@@ -97,7 +97,7 @@ def is_relation(x: Any) -> bool:
 
 
 def is_masked(x: object) -> TypeGuard[np.ma.MaskedArray[Any, Any]]:
-    """Whether it is an array with masked values. Where nobody imported `numpy.ma`, there is none."""
+    """Whether it is an array with masked values; there is none unless `numpy.ma` was imported."""
     return "numpy.ma" in sys.modules and isinstance(x, np.ma.MaskedArray) and bool(np.ma.is_masked(x))
 
 
@@ -212,13 +212,13 @@ def _numbers(column: Any) -> np.ndarray[Any, Any]:
 
 
 def _names_along(x: Any) -> tuple[Any, ...] | None:
-    """What the coordinates of a labelled array call its columns; None where they do not."""
+    """The names of the columns of a labelled array, by its coordinates; None if they do not name any."""
     index = getattr(x, "indexes", {}).get(x.dims[1]) if len(x.dims) == 2 else None
     return None if index is None else tuple(index.tolist())
 
 
 def _stacked(values: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any]:
-    """A column of lists of one length as (n, m) numbers, with NaN for what is missing; others as they are.
+    """A column of lists of one length as (n, m) numbers, NaN for missing ones; other columns unchanged.
 
     >>> _stacked(np.array([None, [0.5, 0.5]], dtype=object), "p").tolist()
     [[nan, nan], [0.5, 0.5]]
@@ -238,12 +238,12 @@ def _stacked(values: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any
         parts = [empty if row is None else np.asarray(row, _number_type(row)) for row in rows]
     except (TypeError, ValueError):
         raise InputError("must hold lists of numbers", argument=argument, kind="type") from None
-    # What is missing does not widen the others.
+    # Missing lists do not widen the others.
     return np.stack(parts).astype(_number_type(first), copy=False)
 
 
 def _meant(x: object, argument: str) -> list[Remedy]:
-    """What to type instead, where forecasts are missing, or forecasts or grades are of several models."""
+    """The call that was meant, if forecasts are missing, or forecasts or grades are of several models."""
     if argument == "grades" and isinstance(x, Mapping):
         text = "Compare several models with vx.compare_grades({name: values, ...})."
     elif argument != "p":
@@ -288,7 +288,7 @@ def _as_numpy(x: object, argument: str) -> np.ndarray[Any, Any]:
 
 
 def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
-    """Refuse two pandas objects whose rows carry the same labels in a different order."""
+    """Refuse two pandas objects with the same row labels in different orders."""
     if x is None:
         return
     first, second = getattr(x, "index", None), getattr(y, "index", None)
@@ -307,7 +307,7 @@ def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
         )
 
 
-# The namespaces of types of arrays that were seen: to find one takes longer than to look it up.
+# The namespaces of known array types: looking one up is faster than finding it.
 _namespaces: dict[type, Namespace] = {}
 
 

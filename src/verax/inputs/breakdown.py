@@ -1,4 +1,4 @@
-"""Summaries of every subgroup of predictions that are not in memory."""
+"""Summaries of every subgroup of predictions, wherever the rows are."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from verax.inputs.rows import Rows, at_fault, forecasts_like, without_groups
 from verax.kernels.ledger import compiles
 from verax.kernels.threads import in_order
 
-# Rows of more numbers are taken as they lie: a row would go to too many places.
+# Rows of more numbers are not moved: their numbers would go to too many places.
 _MOST_NUMBERS = 10
 # Places are 32-bit numbers.
 _MOST_ROWS = 2**32
-# How many subgroups are filled at the same time; more would not stay in the cache.
+# The number of subgroups that are filled at the same time; more would not fit in the cache.
 _MOST_SUBGROUPS = 256
 
 
 def divides(part: Part, n_labels: int) -> bool:
-    """Whether the rows of a part are many numbers in memory of the host, which a compiled pass can move."""
+    """Whether the rows of a part are many numbers in host memory, which a compiled pass can move."""
     n_numbers = sum(rows.n_rows * rows.width for rows in part.models.values())
     return (
         n_labels <= _MOST_SUBGROUPS
@@ -57,7 +57,7 @@ def _is_moved(rows: object) -> bool:
 
 @dataclass(frozen=True)
 class Division:
-    """Where the rows of each subgroup lie, one subgroup after the other.
+    """The places of rows, ordered by subgroup.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Division:
 
     @classmethod
     def by(cls, labels: Groups) -> Division:
-        """By the codes of labels."""
+        """The division by the codes of labels."""
         from verax.kernels.counting import find_places
 
         n = len(labels.codes)
@@ -85,7 +85,7 @@ class Division:
         return cls(edges, places, order)
 
     def parts(self, part: Part) -> Iterator[Part]:
-        """The rows of each subgroup as a part of their own."""
+        """The rows of each subgroup as a separate part."""
         models = {name: self._forecasts(rows) for name, rows in part.models.items()}
         ids = None if part.ids is None else part.ids[self.order]
         numbers = self.order + part.start if part.numbers is None else part.numbers[self.order]
@@ -130,7 +130,7 @@ class Division:
 
 
 class _Taken(Mapping[str, Array]):
-    """Columns of some rows, each taken when it is asked for: few look at the labels of a subgroup."""
+    """Columns of some rows, taken on demand: few analyses need the labels within a subgroup."""
 
     def __init__(self, columns: Mapping[str, Array], rows: Ints) -> None:
         self._columns, self._rows = columns, rows
@@ -146,16 +146,16 @@ class _Taken(Mapping[str, Array]):
 
 
 MISSING = "(missing)"
-# How many subgroups may have tables that rows are added to in place.
+# The number of subgroups that may have tables to which rows are added in place.
 _TABLES = 32
-# From this many rows on, memory that the tables leave behind is worth the time of fetching it again.
+# From this number of rows, memory freed by the tables is worth handing back.
 _LARGE = 2**20
-# How many subgroups leave their memory behind before it is handed back.
+# The number of subgroups whose memory is handed back together.
 _AT_A_TIME = 4
 
 
 def not_scanned(name: object, known: Sequence[str], argument: str = "by") -> InputError:
-    """The error about a column of predictions that `scan` has opened without being told of it."""
+    """The error about a column that `scan` was not told of."""
     return InputError(
         "must be a column that `scan` was told of",
         argument=argument,
@@ -166,7 +166,7 @@ def not_scanned(name: object, known: Sequence[str], argument: str = "by") -> Inp
 
 
 def breakdowns(by: object, handle: Handle | None = None) -> dict[str, Any]:
-    """The labels of the rows under the name of each breakdown; of a handle, its columns under theirs."""
+    """The labels of the rows by the name of the breakdown; for a handle, its columns by their names."""
     if handle is not None and by is not None:
         names = (by,) if isinstance(by, str) else by
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
@@ -187,7 +187,7 @@ def breakdowns(by: object, handle: Handle | None = None) -> dict[str, Any]:
 
 
 def labels_of(column: Any, n_rows: int) -> Groups:
-    """The subgroups that rows belong to; rows without a label have a label of their own."""
+    """The subgroups of rows; rows without a label have the label MISSING."""
     kinds = [_labelled(to_host(to_array(kind, "by")[0])) for kind in kinds_of(column)]
     try:
         return Groups.of(kinds if len(kinds) > 1 else kinds[0], n_rows)
@@ -196,7 +196,7 @@ def labels_of(column: Any, n_rows: int) -> Groups:
 
 
 def _labelled(raw: Any) -> Any:
-    """Labels with a text for those that are missing."""
+    """Labels, with a text for missing ones."""
     if raw.ndim != 1 or raw.dtype.kind not in "fO":
         return raw
     values = [MISSING if v is None or v != v else v for v in raw.tolist()]
@@ -204,7 +204,7 @@ def _labelled(raw: Any) -> Any:
 
 
 class _Subgroups(Spec):
-    """Summaries by name, for each label; stored as the labels, and those of each."""
+    """Summaries by name for each label, stored as labels and their summaries."""
 
     flat = True
 
@@ -245,7 +245,7 @@ def _by_label(one: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> dic
 
 
 class Breakdown(Summary, kind="subgroups"):
-    """Summaries by name, for each label of a column; parts may have other labels."""
+    """Summaries by name for each label of a column; parts may differ in their labels."""
 
     by_label: Mapping[Hashable, Mapping[str, Any]] = merges(_Subgroups())
 
@@ -265,7 +265,7 @@ class Breakdown(Summary, kind="subgroups"):
         return self.fitting()
 
     def fitting(self) -> Breakdown:
-        """With subgroups that share the room of one summary of all rows, whatever the order of merging."""
+        """The same with subgroups that share the size of one summary, whatever the order of merging."""
         most = _keys_per_label(len(self.by_label))
         return Breakdown(
             {
@@ -276,28 +276,28 @@ class Breakdown(Summary, kind="subgroups"):
 
 
 def _fitted(summary: Any, most: int) -> Any:
-    """With no more keys than that, where the summary can be coarser."""
+    """The summary with at most this number of keys, if it can be coarser."""
     return summary.at_most(most) if hasattr(summary, "at_most") else summary
 
 
 def _bound(gathered: Any, most: int) -> None:
-    """Let what is gathered have no more keys than that, from now on, where it can be coarser."""
+    """From now on, keep at most this number of keys, if the summary can be coarser."""
     if hasattr(gathered, "at_most"):
         gathered.at_most(most)
 
 
 def _keys_per_label(n_labels: int) -> int:
-    """The maximum number of keys per subgroup: together they have that of one summary of all rows."""
+    """The maximum number of keys per subgroup: together they have that of one summary."""
     return settings.exact_up_to // max(1, n_labels)
 
 
 class _Gathered:
-    """Summaries of the subgroups of parts that come one after the other.
+    """Gathers the summaries of subgroups from one part after the other.
 
     Attributes
     ----------
     threads : int
-        How many threads may share the subgroups of a part.
+        The number of threads that may share the subgroups of a part.
     """
 
     threads: int = 1
@@ -329,7 +329,7 @@ class _Gathered:
 
     def _of(self, label: Hashable, most: int) -> dict[str, Gathering[Any]]:
         if label not in self._by_label:
-            # Tables that rows are added to in place take memory, for each subgroup.
+            # Tables to which rows are added in place take memory for each subgroup.
             few = len(self._by_label) < _TABLES
             self._by_label[label] = {
                 name: recipe.gathering() if few else Merged(recipe)
@@ -340,13 +340,13 @@ class _Gathered:
         return self._by_label[label]
 
     def summary(self) -> Breakdown:
-        """All of them; tables are let go of one after the other."""
+        """All summaries; tables are dropped one after the other."""
         most, summaries = _keys_per_label(len(self._by_label)), {}
         for label in list(self._by_label):
             gathered = self._by_label.pop(label)
             summaries[label] = {name: _fitted(gathered.pop(name).summary(), most) for name in list(gathered)}
             if self._n_rows >= _LARGE and len(self._by_label) % _AT_A_TIME == 0:
-                # Threads made the tables, and what a thread has freed the others do not take.
+                # Threads made the tables, and other threads do not reuse the memory that one has freed.
                 give_back()
         return Breakdown(summaries)
 
@@ -362,11 +362,11 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
     shared = True
 
     def gathering(self) -> Gathering[Breakdown]:
-        """What takes in one part after the other, each subgroup by itself."""
+        """Start to take in parts, each subgroup by itself."""
         return _Gathered(self)
 
     def take(self, part: Part) -> Breakdown:
-        """Those of some rows."""
+        """Summarise one part."""
         by_label = {}
         for label, rows in self.parts(part, self.labels(part)):
             with numbering(part):
@@ -378,14 +378,14 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
         return Groups.of(part.by[self.column], part.n_rows)
 
     def parts(self, part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
-        """The rows of each subgroup; unless they are `grouped`, they are treated as independent."""
+        """The rows of each subgroup, treated as independent unless `grouped`."""
         for label, rows in parts_by(part, labels):
             yield label, rows if self.grouped else ungrouped(rows)
 
 
 @dataclass(frozen=True)
 class SubgroupRecipe(Recipe[Breakdown], cases=True):
-    """Another look at some subgroups of a column, each by recipes of its own."""
+    """A further pass over some subgroups of a column, with different recipes for each."""
 
     column: str
     recipes: Mapping[Hashable, Mapping[str, Recipe[Any]]]
@@ -393,10 +393,10 @@ class SubgroupRecipe(Recipe[Breakdown], cases=True):
     longer = 4
 
     def take(self, part: Part) -> Breakdown:
-        """At some rows."""
+        """Summarise one part."""
         by_label = {}
         for label, rows in parts_by(part, labels_of(part.by[self.column], part.n_rows)):
-            # Labels are texts as soon as a row has none.
+            # Labels are texts if some row has none.
             known = label if label in self.recipes else str(label)
             if known in self.recipes:
                 rows = rows if self.grouped else ungrouped(rows)
@@ -405,7 +405,7 @@ class SubgroupRecipe(Recipe[Breakdown], cases=True):
 
 
 def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
-    """The rows of each label as a part of their own."""
+    """The rows of each label as a separate part."""
     assert part.subset is not None
     if len(labels.labels) == 1:
         yield labels.labels.tolist()[0], part
@@ -435,7 +435,7 @@ def ungrouped(part: Part) -> Part:
 
 @contextmanager
 def numbering(part: Part) -> Iterator[None]:
-    """Let errors about rows of a subgroup give their numbers among all rows of the part."""
+    """Errors about rows of a subgroup number them among all rows of the part."""
     try:
         yield
     except InputError as error:
@@ -446,7 +446,7 @@ def numbering(part: Part) -> Iterator[None]:
 
 
 def _check(rows: Rows, model: str) -> None:
-    """Refuse invalid rows, which are those of a model where it is named."""
+    """Refuse invalid rows, naming their model if there are several."""
     try:
         rows.check()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Forecasts with their outcomes: the form is checked at once, the numbers in the pass that scores them."""
+"""Forecasts with their outcomes: checked for form at once, for numbers in the pass that scores them."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from verax.inputs.validity import MANY, Unity
 from verax.kernels.statistics import Form
 
 _RESCALE = passing("to rescale", normalize=True)
-# So many steps in one direction are no chance.
+# This many steps in one direction are no chance.
 _TELLING = 6
-# How many rows are looked at for it.
+# The number of rows that are checked for it.
 _LOOKED_AT = 4096
 _ALL_CLASSES = passing("to rescale, if no class is missing", normalize=True)
-# Sums that are further below 1 are not explained by rounding.
+# Rounding does not explain sums that are further below 1.
 _ROUNDED = 1e-3
 _PERCENTAGES = Remedy("These are percentages: divide them by 100.")
 _SKIP = passing("to leave such rows out", invalid="skip")
@@ -50,8 +50,8 @@ _LOGITS = passing("if these are logits or log-probabilities", logits=True)
 class _DenseBatch:
     """(n, K) probabilities in standard form, float weights or None.
 
-    Where probabilities come from `logits`, these come along: their logarithms do not underflow. The rows are
-    consecutive from `start` on, unless `rows` has their numbers.
+    Probabilities from `logits` bring these along: their logarithms do not underflow. The rows are consecutive
+    from `start`, unless `rows` has their numbers.
     """
 
     p: Array
@@ -66,7 +66,7 @@ class _DenseBatch:
 
     @property
     def n_rows(self) -> int:
-        """How many rows these are."""
+        """The number of rows."""
         return int(self.p.shape[0])
 
 
@@ -79,7 +79,7 @@ class Batch(_DenseBatch):
 
 @dataclass(frozen=True, kw_only=True)
 class ShareBatch(_DenseBatch):
-    """The same of rows whose outcomes are (n, K) shares of the classes."""
+    """Rows in standard form whose outcomes are (n, K) shares of the classes."""
 
     shares: Array
 
@@ -91,11 +91,11 @@ class ShareBatch(_DenseBatch):
 
 @dataclass(frozen=True)
 class Unread:
-    """Consecutive rows as they were given, for a kernel that brings them to standard form itself.
+    """Consecutive rows as given, for a kernel that brings them to standard form itself.
 
     `p` is one contiguous (n, K) array, or a tuple of contiguous columns, of float64 or float32. Outcomes that
-    are shares of the classes, or numbers of raters, are a contiguous (n, K) array; `y` means nothing then but
-    its length.
+    are shares of the classes, or numbers of raters, are a contiguous (n, K) array; only the length of `y`
+    matters then.
     """
 
     p: Any
@@ -108,8 +108,8 @@ class Forecasts:
     """Probabilities, outcomes and weights of N rows over K classes.
 
     Nothing is copied and no row is read here. `batch` brings rows to standard form, a slice at a
-    time, so memory does not grow with N; whoever reads them counts the invalid ones on the way and
-    calls `check`, which names them.
+    time, so memory does not grow with N. A pass counts invalid rows on the way and calls `check`, which
+    names them.
 
     Parameters
     ----------
@@ -132,15 +132,15 @@ class Forecasts:
     ordered : bool, default False
         Whether an ordinal rule will be used, so that labels need an explicit order.
     first_row : int, optional
-        The number of the first row, where these are a part of all rows: errors then name rows by it, and
-        weights may all be zero here.
+        The number of the first row, if these are a part of all rows: errors then number rows from it, and all
+        weights may be zero.
     part : bool, default False
         Whether these are a part of all rows, which may have no row and no weight.
     raters : {"shares", "counts", "columns"}, optional
         What a 2-D `y` holds if not one-hot rows: shares of the classes, numbers of raters for each class, or
         the labels of one rater per column.
     invalid : {"raise"}, default "raise"
-        What happens to invalid rows. Functions that are asked to skip them do so before they come here.
+        What happens to invalid rows. Functions that skip them do so before making this object.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class Forecasts:
 
     @property
     def given(self) -> Array:
-        """The forecasts as they were given, the columns in the order of the classes."""
+        """The forecasts as given, with columns in the order of the classes."""
         return self._p
 
     @property
@@ -234,7 +234,7 @@ class Forecasts:
 
     @property
     def width(self) -> int:
-        """How many numbers a row has."""
+        """The number of numbers per row."""
         return self.n_classes
 
     @property
@@ -273,7 +273,7 @@ class Forecasts:
         return raw
 
     def batch(self, start: int, stop: int) -> Batch | ShareBatch:
-        """Rows `start` to `stop` in standard form. Invalid values pass through as they are.
+        """Rows `start` to `stop` in standard form; invalid values are passed on.
 
         Parameters
         ----------
@@ -340,12 +340,12 @@ class Forecasts:
 
     @property
     def dtype(self) -> Any:
-        """The type of the numbers as they were given."""
+        """The type of the numbers as given."""
         return self._p.dtype
 
     @property
     def form(self) -> Form:
-        """What the numbers are that were given."""
+        """The form of the given numbers."""
         return "logits" if self._logits else "rescaled" if self._normalize else "probabilities"
 
     @property
@@ -373,13 +373,13 @@ class Forecasts:
         Returns
         -------
         Unread
-            The rows as they were given.
+            The rows as given.
         """
         weights = None if self.weights is None else to_host(self.weights[start:stop])
         w = None if weights is None else np.ascontiguousarray(weights, np.float64)
         if isinstance(self.outcomes, Shares):
             shares = self.outcomes.unread(start, stop)
-            # Nobody reads the single outcomes of rows that have none.
+            # Shares have no single outcomes, and nobody reads these.
             return Unread(self.numbers(start, stop), np.empty(len(shares), np.int64), w, shares)
         return Unread(self.numbers(start, stop), self.outcomes.positions(start, stop), w)
 
@@ -396,7 +396,7 @@ class Forecasts:
         Returns
         -------
         array of shape (n, K), or tuple of arrays of shape (n,)
-            The numbers as they were given.
+            The numbers as given.
         """
         p = self._p
         if p.ndim == 1:
@@ -413,7 +413,7 @@ class Forecasts:
         Parameters
         ----------
         rows : int
-            How many rows a batch has; the last may have fewer.
+            The number of rows per batch; the last may have fewer.
 
         Yields
         ------
@@ -451,20 +451,20 @@ class Forecasts:
         return self.xp.stack([self.xp.zeros_like(z), z], axis=1) if self._binary_column else z
 
     def check(self) -> None:
-        """Read every row and raise the error that names the first invalid ones, if there are any."""
+        """Read every row and refuse invalid ones, naming the first."""
         for offenders in self.offenders():
             raise self._with_advice(offenders)
         if self.weights is not None and not self._part and not (to_host(self.weights) > 0).any():
             raise InputError("must not all be zero", argument="weights")
 
     def _with_advice(self, offenders: Offenders) -> InputError:
-        """The error about some rows; where these are few, with the advice to leave them out."""
+        """The error about some rows, with the advice to leave them out if they are few."""
         error = offenders.error(*(self.outcomes.remedies() if offenders.argument == "y" else ()))
         few = 0 < offenders.count <= self.n_rows * MANY and _SKIP not in error.remedies
         return error.replace(remedies=(*error.remedies, _SKIP)) if few else error
 
     def offenders(self) -> list[Offenders]:
-        """Read every row: what requirements are broken, and by which rows; empty where all are valid."""
+        """Read every row: the broken requirements with the rows that break them; empty if all are valid."""
         finite = Offenders("p", "must be finite", "finite")
         sign = Offenders("p", "must not be negative", "sign", remedies=(_LOGITS,))
         total = Offenders(
@@ -539,9 +539,9 @@ class Forecasts:
 
 
 def _thresholds_in(p: Array) -> Remedy | None:
-    """How to convert rows that all rise, or all fall, between 0 and 1: probabilities at thresholds.
+    """The remedy for probabilities at thresholds: rows that all rise, or all fall, between 0 and 1.
 
-    Of two columns every row does one or the other, so a few rows say nothing.
+    With two columns every row does one or the other, so a few rows prove nothing.
     """
     if p.ndim != 2 or p.shape[0] * (p.shape[1] - 1) < _TELLING:
         return None
@@ -556,7 +556,7 @@ def _thresholds_in(p: Array) -> Remedy | None:
 
 
 def _readable(part: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
-    """A contiguous array that kernels read: one of two types, whether or not the caller's is writeable."""
+    """A contiguous array for kernels, of one of two types, whether or not the caller's is writeable."""
     single = dtype == np.float32
     part = np.require(part, np.float32 if single else np.float64, ["C", "A"]).view()
     part.flags.writeable = False
@@ -590,7 +590,7 @@ def _check_form_of_p(p: Array) -> None:
 
 
 def _are_labels(y: Any) -> bool:
-    """Whether outcomes are a column of 0 and 1 for each of several labels."""
+    """Whether outcomes have a column of 0 and 1 for each of several labels."""
     return getattr(y, "ndim", 1) == 2 and bool(np.isin(to_host(y[:1000, ...]), (0, 1)).all())
 
 
@@ -603,9 +603,9 @@ def _is_transposed(p: Array) -> bool:
 
 
 def _stated_order(y: object, columns: tuple[Any, ...] | None) -> list[Hashable] | None:
-    """The order of an ordered categorical or an Enum, where the columns are called like its categories.
+    """The order of an ordered categorical or an Enum, if the columns are named like its categories.
 
-    Of unnamed columns it says nothing: scikit-learn, for one, sorts them by label.
+    It does not apply to unnamed columns: scikit-learn, for one, sorts them by label.
     """
     categories = _ordered_categories(y)
     if columns is None or categories is None:
@@ -633,7 +633,7 @@ def _align_columns(p: Array, columns: tuple[Any, ...], names: tuple[Hashable, ..
 
 
 def _rescaled(p: Array, xp: Namespace) -> Array:
-    """Rows divided by their sum; NaN where a row is negative somewhere or its sum is no positive number."""
+    """Rows divided by their sum; NaN for rows with a negative value or without a positive, finite sum."""
     total = xp.sum(p, axis=1, keepdims=True)
     fits = (xp.min(p, axis=1, keepdims=True) >= 0) & (total > 0) & xp.isfinite(total)
     return xp.where(fits, p / total, xp.full_like(total, xp.nan))
@@ -653,7 +653,7 @@ def log_softmax(z: Array, xp: Namespace) -> Array:
 
 
 def _ordered_categories(y: object) -> list[Hashable] | None:
-    """The categories of a column whose type says that they have an order; also of an ENUM of DuckDB."""
+    """The categories of a column whose type states their order, such as a DuckDB ENUM."""
     kinds: Any = getattr(y, "types", None) if is_relation(y) else None
     if kinds is not None and len(kinds) == 1 and kinds[0].id == "enum":
         return list(dict(kinds[0].children)["values"])
@@ -669,7 +669,7 @@ def new_rows(
     fitted: tuple[int, tuple[Hashable, ...] | None] | None = None,
     **how: Any,
 ) -> Forecasts:
-    """Valid rows of `p`; refused unless they have the classes, by number and name, of what was `fitted`."""
+    """Valid rows of `p`; refused unless their classes are those of the fit, by number and name."""
     raw, _ = to_array(p, "p")
     names = None if classes is None else class_names(classes)
     known = None if fitted is None else fitted[1]
@@ -687,7 +687,7 @@ def new_rows(
 
 
 def check_same_classes(names: tuple[Hashable, ...] | None, fitted: tuple[Hashable, ...] | None) -> None:
-    """Refuse other names of classes than those of what was fitted, or another order."""
+    """Refuse classes that differ from those of the fit, in names or order."""
     if names is not None and fitted is not None and names != fitted:
         raise InputError(
             "must be those of the rows that this was fitted to, in the same order",

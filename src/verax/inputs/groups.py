@@ -22,7 +22,7 @@ BOTH = ("first", "second")
 class Groups:
     """A code 0..G-1 for every row, and the G labels.
 
-    Of two kinds of groups the codes are those of the pairs that occur, and the labels have two fields.
+    With two kinds of groups, codes number the pairs that occur, and labels have two fields.
 
     >>> crossed = Groups.of([["a", "a", "b", "b"], [1, 2, 2, 2]], 4)
     >>> crossed.codes, crossed.count, in_words(crossed.count)
@@ -34,13 +34,13 @@ class Groups:
 
     @property
     def first_kind(self) -> Ints:
-        """Codes of the groups of the first kind; of the only kind where there is one."""
+        """Codes of the groups of the first kind, or of the only one."""
         kinds = by_kind(self.labels)
         return kinds[0][1][self.codes] if kinds else self.codes
 
     @property
     def fewest(self) -> Groups:
-        """The groups of the kind that has fewer; themselves where there is one kind.
+        """The groups of the kind with fewer groups, or of the only kind.
 
         >>> Groups.of([["a", "a", "b", "b"], [1, 2, 3, 2]], 4).fewest.labels.tolist()
         ['a', 'b']
@@ -55,7 +55,7 @@ class Groups:
     def as_seen(self) -> Ints:
         """Codes in the order of first appearance, for random draws.
 
-        They do not depend on what the groups are called: numbers and their texts have the same.
+        They do not depend on the names of groups: numbers and their texts have the same codes.
 
         >>> Groups.of(["b", "a", "b"], 3).as_seen
         array([0, 1, 0])
@@ -64,14 +64,14 @@ class Groups:
 
     @property
     def count(self) -> GroupCount:
-        """The number of groups, of both kinds where there are two."""
+        """The number of groups, a pair of numbers for two kinds."""
         return count_groups(self.labels)
 
     def count_with(self, weights: Array | None) -> GroupCount:
-        """The number of groups in which some row has weight.
+        """The number of groups with a row of positive weight.
 
-        Rows of weight zero are as if absent in every analysis, and so are groups of such rows alone; only
-        `n_rows` counts the rows that were read.
+        Every analysis treats rows of weight zero, and groups that consist of them, as absent; only `n_rows`
+        counts them.
 
         >>> Groups.of(["a", "a", "b", "c"], 4).count_with(np.array([1.0, 0.0, 0.0, 2.0]))
         2
@@ -86,7 +86,7 @@ class Groups:
 
     @classmethod
     def of(cls, groups: object, n_rows: int) -> Groups:
-        """Read one or two labels per row, of any kind; or take over labels that are coded already."""
+        """Read one or two labels per row, of any type; coded labels are taken over."""
         if isinstance(groups, Groups) and len(groups.codes) == n_rows:
             return groups
         given = groups.labels[groups.codes] if isinstance(groups, Groups) else groups
@@ -108,7 +108,7 @@ class Groups:
 
     @classmethod
     def of_labels(cls, raw: np.ndarray[Any, Any], argument: str, requirement: str) -> Groups:
-        """The groups of a 1-D array of labels of one kind; missing labels are refused."""
+        """The groups of a 1-D array of labels of one kind; refuses missing labels."""
         unnamed = Offenders(argument, requirement, "missing")
         unnamed.add(missing(raw), raw, 0)
         if unnamed.count:
@@ -118,7 +118,7 @@ class Groups:
 
 
 def in_order_seen(codes: Ints) -> Ints:
-    """Codes 0, 1, ... in the order of first appearance of those given.
+    """Codes renumbered 0, 1, ... in the order of first appearance.
 
     >>> in_order_seen(np.array([7, 2, 7, 5]))
     array([0, 1, 0, 2])
@@ -130,7 +130,7 @@ def in_order_seen(codes: Ints) -> Ints:
 
 
 def kinds_of(groups: object) -> tuple[object, ...]:
-    """The labels of each kind of groups: two lists or columns, or the labels themselves where there is one.
+    """The labels of each kind of groups: two lists or columns, or the labels of the only kind.
 
     >>> len(kinds_of([["a", "b", "c"], [1, 2, 3]])), len(kinds_of(["a", "b"]))
     (2, 1)
@@ -147,7 +147,7 @@ def kinds_of(groups: object) -> tuple[object, ...]:
 
 
 def label_columns(by: object) -> dict[str, Any]:
-    """Labels of the rows by the name of their column: one column, or a mapping, a frame or a list of them.
+    """Labels of the rows by the name of their column, from a column, or a mapping, frame or list of columns.
 
     >>> list(label_columns({"site": ["north", "south"]})), list(label_columns([["a", "b"], [1, 2]]))
     (['site'], ['subgroup 1', 'subgroup 2'])
@@ -176,7 +176,7 @@ def label_columns(by: object) -> dict[str, Any]:
 
 
 def _shape(groups: object) -> tuple[int, ...]:
-    """The shape of an array or a frame, or of a list as its first row has it."""
+    """The shape of an array or a frame; that of a list by its first row."""
     if isinstance(groups, (list, tuple)):
         return (len(groups), *(len(row) for row in groups[:1] if isinstance(row, (list, tuple))))
     shape = getattr(groups, "shape", ())
@@ -188,7 +188,7 @@ def _is_column(labels: object) -> bool:
 
 
 def crossed(first: Groups, second: Groups) -> Groups:
-    """Groups of two kinds, from those of each."""
+    """The groups of two kinds, from those of each kind."""
     n = len(second.labels)
     pairs, codes = distinct_values(first.codes * n + second.codes)
     return Groups(
@@ -207,12 +207,12 @@ def paired(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> np.ndar
 
 
 def is_two_way(labels: np.ndarray[Any, Any]) -> bool:
-    """Whether labels are those of two kinds of groups."""
+    """Whether labels have two kinds of groups."""
     return labels.dtype.names is not None
 
 
 def distinct(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
-    """The different labels in order, of one kind or of two, and the place of each label among them."""
+    """The distinct labels in order, of one or two kinds, and the place of each label among them."""
     if not is_two_way(labels):
         return distinct_values(labels)
     groups = crossed(*(Groups(*distinct(labels[name])[::-1]) for name in BOTH))
@@ -220,18 +220,18 @@ def distinct(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
 
 
 def by_kind(labels: np.ndarray[Any, Any]) -> list[tuple[np.ndarray[Any, Any], Ints]]:
-    """For each of two kinds its labels, and the place among them of each pair; nothing where there is one."""
+    """For each of two kinds, its labels and the place of each pair among them; empty for one kind."""
     return [distinct(labels[name]) for name in labels.dtype.names or ()]
 
 
 def count_groups(labels: np.ndarray[Any, Any]) -> GroupCount:
-    """How many groups there are, of both kinds where there are two."""
+    """The number of groups, a pair of numbers for two kinds."""
     counts = [len(kind) for kind, _ in by_kind(labels)]
     return (counts[0], counts[1]) if counts else len(labels)
 
 
 def in_words(count: GroupCount) -> str:
-    """A number of groups for texts.
+    """A number of groups in words.
 
     >>> in_words(1200), in_words((12, 30))
     ('1,200 groups', '12 and 30 groups')
@@ -245,13 +245,13 @@ def counts_by_kind(count: GroupCount) -> tuple[int, ...]:
 
 
 def check_one_way(groups: Groups | None, what: str) -> None:
-    """Refuse two kinds of groups where only one can be allowed for."""
+    """Refuse two kinds of groups in a method for one kind."""
     if groups is not None and is_two_way(groups.labels):
         raise two_kinds(what)
 
 
 def check_several(count: GroupCount, source: str = "") -> None:
-    """Refuse a single group, of either kind: there would be nothing to resample."""
+    """Refuse a single group of either kind: there would be nothing to resample."""
     if min(counts_by_kind(count)) < 2:
         kinds = " of one kind" if isinstance(count, tuple) else ""
         why = f"there is {min(counts_by_kind(count))}{kinds}"
@@ -261,7 +261,7 @@ def check_several(count: GroupCount, source: str = "") -> None:
 
 
 def two_kinds(what: str) -> InputError:
-    """The error about two kinds of groups where only one can be allowed for."""
+    """The error about two kinds of groups in a method for one kind."""
     return InputError(
         f"must be of one kind for {what}",
         argument="groups",
@@ -272,7 +272,7 @@ def two_kinds(what: str) -> InputError:
 
 
 def _texts(labels: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any]:
-    """Labels of any Python type as texts, refused where different labels have the same text."""
+    """Labels of any Python type as texts; refuses different labels with the same text."""
     try:
         texts, n_different = labels.astype(str), len(set(labels.tolist()))
     except (TypeError, ValueError):

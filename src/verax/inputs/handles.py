@@ -1,4 +1,4 @@
-"""Predictions that are not in memory: what an analysis asks of them, and what it is given.
+"""Predictions that are not in memory: the summaries that analyses need, and the parts they are made of.
 
 An analysis says which summaries it needs (a `Recipe` each). The handle reads the rows in parts, wherever they
 are, makes the summaries of each part there and merges them. Neither knows the other.
@@ -48,7 +48,7 @@ def first_row(partition: int) -> int:
 
 
 class Mergeable(Protocol):
-    """What is kept of rows. Merging is commutative and associative; bytes say what kind they are."""
+    """A summary of rows. Merging is commutative and associative; the bytes state their kind."""
 
     def merge(self, other: Self, /) -> Self: ...
     def to_bytes(self) -> bytes: ...
@@ -171,21 +171,21 @@ class Part:
         return np.arange(self.start, self.start + self.n_rows) if self.numbers is None else self.numbers
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` makes of these rows, made once for all recipes that ask for it by the same key."""
+        """The result of `make`, computed once for all recipes that use the same key."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]  # type: ignore[no-any-return]
 
     def forget(self, key: Hashable) -> None:
-        """Let go of what was made by that key."""
+        """Drop the result with this key."""
         self._made.pop(key, None)
 
     def forget_all(self) -> None:
-        """Let go of all that was made of these rows."""
+        """Drop all results of `once`."""
         self._made.clear()
 
     def made(self, key: Hashable) -> Any:
-        """What was made of these rows by that key; None if nothing was."""
+        """The result of `once` with this key; None if there is none."""
         # Keys that hold many rules take long to look up.
         return self._made.get(key) if self._made else None
 
@@ -196,7 +196,7 @@ LATER = MappingProxyType({"later": True})
 
 
 class Gathering(Protocol[S_co]):
-    """The summary of parts that come one after the other."""
+    """Takes in one part after the other, and gives their summary."""
 
     def add(self, part: Part, /) -> None: ...
     def summary(self) -> S_co: ...
@@ -229,43 +229,39 @@ class Recipe(ABC, Generic[S]):
                 cls.makes = get_args(base)[0]
 
     def gathering(self) -> Gathering[S]:
-        """What takes in one part after the other. Summaries of parts are merged, unless a recipe knows
-        better.
-        """
+        """Start to take in parts, one after the other. By default their summaries are merged."""
         return Merged(self)
 
     @abstractmethod
     def take(self, part: Part) -> S:
-        """The summary of some rows, of which there is at least one."""
+        """The summary of at least one row."""
 
     def more(self, part: Part, earlier: S | None) -> S:
-        """The summary of some rows, to be merged with what was found before; rows that cannot matter beside
-        that may be left out.
-        """
+        """The summary of some rows, to be merged with an earlier one; rows that cannot matter may be left out."""
         return self.take(part)
 
     def n_groups(self, summary: S) -> int:
-        """The number of groups that a summary has sums of; 0 where it does not grow with them."""
+        """The number of groups with sums in a summary; 0 if it does not grow with groups."""
         return 0
 
     @property
     def follows(self) -> bool:
-        """Whether it needs what an earlier pass found in all rows, which a shard does not have."""
+        """Whether it needs a result of an earlier pass over all rows, which a shard lacks."""
         return False
 
     def spellings(self) -> tuple[str, ...]:
-        """Texts under which its summaries are saved: the first now, the others by earlier versions."""
+        """The texts that name its saved summaries: the current one, then those of earlier versions."""
         return (repr(self),)
 
     def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
-        """Sizes of its summaries, by the names that their fields use; some are known of the rows."""
+        """The sizes of its summaries by the names that their fields use, given those of the rows."""
         return {}
 
     def check(self, summary: S) -> None:
-        """Refuse a summary that was read and that this recipe does not make."""
+        """Refuse a loaded summary that this recipe cannot have made."""
 
     def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> S:
-        """A summary from its bytes; `sizes` are known of the rows."""
+        """A summary from its bytes; `sizes` are those of the rows."""
         known = {} if sizes is None else sizes
         summary: S = self.makes.from_bytes(stored, {**known, **self.sizes(known)})
         with refusing("is missing or of another type"):
@@ -274,7 +270,7 @@ class Recipe(ABC, Generic[S]):
 
 
 def _of_pairs(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of a recipe that is shown one class per row."""
+    """A method of a recipe, with one class per row in the parts that it sees."""
 
     @wraps(method)
     def shown(self: Any, part: Part, *known: Any) -> Any:
@@ -284,7 +280,7 @@ def _of_pairs(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _gathering_pairs(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The same of what takes in one part after the other."""
+    """The same for `gathering`."""
 
     @wraps(method)
     def gathering(self: Any) -> Any:
@@ -303,12 +299,12 @@ class _Pairs(Generic[S]):
         self._gathered.add(part.in_pairs)
 
     def at_most(self, keys: int) -> None:
-        """Keep no more keys than that, where the summary can be coarser."""
+        """Keep at most this number of keys, if the summary can be coarser."""
         if hasattr(self._gathered, "at_most"):
             self._gathered.at_most(keys)
 
     def watch(self, seen: Seen) -> None:
-        """Look at how many rows others have seen, where that matters."""
+        """Watch the number of rows that all collectors have seen, if that matters."""
         if hasattr(self._gathered, "watch"):
             self._gathered.watch(seen)
 
@@ -317,15 +313,15 @@ class _Pairs(Generic[S]):
 
 
 class Merged(Generic[S]):
-    """Summaries of parts, merged.
+    """Merges the summaries of parts.
 
-    Those that have sums for every group are merged with their neighbour once it has at most twice their
-    groups: if each part were merged with all before it, these would be read again for every part.
+    A summary with sums by group is merged with its neighbour once that has at most twice its groups. If every
+    part were merged with all before it, these would be read again for every part.
     """
 
     def __init__(self, recipe: Recipe[S]) -> None:
         self._recipe = recipe
-        # Neighbours, of fewer and fewer groups.
+        # Neighbours, by decreasing number of groups.
         self._summaries: list[S] = []
 
     def add(self, part: Part) -> None:
@@ -339,7 +335,7 @@ class Merged(Generic[S]):
         self._summaries[-1] = self._summaries[-1].merge(last)
 
     def at_most(self, keys: int) -> None:
-        """Keep no more keys than that, where the summary can be coarser."""
+        """Keep at most this number of keys, if the summary can be coarser."""
         summaries: list[Any] = self._summaries
         self._summaries = [
             summary.at_most(keys) if hasattr(summary, "at_most") else summary for summary in summaries
@@ -353,7 +349,7 @@ class Merged(Generic[S]):
 
 @dataclass(frozen=True)
 class Summaries:
-    """The summaries of some rows by name; without any where there were no valid rows."""
+    """The summaries of some rows by name; none if there were no valid rows."""
 
     by_name: Mapping[str, Any]
     n_rows: int
@@ -384,7 +380,7 @@ class Summaries:
 
     @classmethod
     def from_bytes(cls, data: bytes, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        """What `to_bytes` wrote of summaries that these recipes made."""
+        """The summaries that `to_bytes` wrote, made by these recipes."""
         values = load(data, _KIND)
         with refusing("is missing or of another type"):
             by_name = {name: recipes[name].load(stored) for name, stored in values["summaries"].items()}
@@ -398,15 +394,13 @@ class Summaries:
 
 @dataclass
 class Seen:
-    """The number of valid rows that all collectors of some rows have seen; threads that count at the same
-    time may lose some.
-    """
+    """The number of valid rows that all collectors have seen; concurrent threads may lose some."""
 
     n_rows: int = 0
 
 
 class Collector:
-    """Makes the summaries of parts that are read one after the other, in one place; `seen` is shared."""
+    """Makes the summaries of parts that are read one after the other; collectors share `seen`."""
 
     def __init__(
         self, recipes: Mapping[str, Recipe[Any]], threads: int = 1, seen: Seen | None = None
@@ -424,7 +418,7 @@ class Collector:
         self._skipped: Skipped | None = None
 
     def add(self, part: Part) -> int:
-        """Take in a part; the number of its valid rows. Parts without any reach no recipe."""
+        """Take in a part and return its number of valid rows; a part without any reaches no recipe."""
         if part.n_rows:
             weights = part.rows.weights
             self._weighed = self._weighed or weights is None or bool((weights > 0).any())
@@ -444,7 +438,7 @@ class Collector:
 
 
 def collectors_for(recipes: Mapping[str, Recipe[Any]], threads: int) -> list[Collector]:
-    """One for each thread, or one that shares its work among them where it is large."""
+    """A collector per thread, or a single one that shares its work among threads if it is large."""
     if any(recipe.shared for recipe in recipes.values()):
         return [Collector(recipes, threads)]
     seen = Seen()
@@ -474,15 +468,15 @@ class Handle(ABC):
     Attributes
     ----------
     name : str
-        What it is called in messages.
+        Its name in messages.
     models : tuple of str
-        The names of the models whose forecasts it has.
+        The names of the models.
     classes : tuple or None
-        The names of the classes; None where they are numbered only.
+        The names of the classes; None if they are only numbered.
     n_classes : int
         The number of classes, K.
     n_rows : int or None
-        The number of rows; None where only reading tells.
+        The number of rows; None if only reading tells.
     taken : tuple of str
         How each column was read, one line each.
     by : tuple of str
@@ -492,13 +486,13 @@ class Handle(ABC):
     sets : bool
         Whether the forecasts are prediction sets.
     outcome : str
-        What the outcomes are called, such as "churn"; empty where they have no name, or one like "label".
+        The name of the outcomes, such as "churn"; empty if they have none, or a usual one such as "label".
     graded : Rule or None
-        The rule `Grade` with the range of grades, where rows are graded answers; None elsewhere.
+        The rule `Grade` with the range of grades, if rows are graded answers.
     has_rows : bool
-        Whether rows can be read as often as needed. If not, there are summaries that were made before.
+        Whether rows can be read as often as needed. If not, there are only saved summaries.
     shard : bool
-        Whether the rows are a shard whose summaries are saved. A single group may be all of it, and all
+        Whether the rows are a shard whose summaries are saved. It may consist of a single group, and all
         weights may be zero.
     weighted : bool
         Whether rows may have weights.
@@ -540,7 +534,7 @@ class Handle(ABC):
 
     @property
     def most_rows(self) -> float:
-        """An upper bound of the number of rows, infinite where nothing tells one before they are read."""
+        """An upper bound of the number of rows; infinite if nothing tells one before reading."""
         return math.inf if self.n_rows is None else self.n_rows
 
     @property
@@ -555,18 +549,18 @@ class Handle(ABC):
 
     @property
     def kept(self) -> Part | None:
-        """All rows as one part, where they are in memory; None elsewhere."""
+        """All rows as one part, if they are in memory."""
         return None
 
     def save(self, path: str | Path, card: Any = None) -> None:
-        """Write the summaries that analyses asked for to a file that `scan` opens, if they were kept.
+        """Write the summaries that analyses needed to a file that `scan` opens, if they were kept.
 
         Parameters
         ----------
         path : str or path
             The file.
         card : Scorecard, optional
-            The card, where it is not the first that was asked for.
+            The card, if it is not the first one made.
         """
         raise InputError(
             "must be opened so that it keeps summaries before these can be saved",
@@ -576,7 +570,7 @@ class Handle(ABC):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes as texts; their numbers where they have none."""
+        """The names of the classes as texts; their numbers if they have no names."""
         return tuple(map(str, range(self.n_classes) if self.classes is None else self.classes))
 
     def called(self, outcome: str) -> Handle:
@@ -585,7 +579,7 @@ class Handle(ABC):
         Parameters
         ----------
         outcome : str
-            The name; the same predictions as they are where it is empty.
+            The name; an empty one changes nothing.
 
         Returns
         -------
@@ -599,29 +593,29 @@ class Handle(ABC):
         return same
 
     def in_memory(self) -> Handle:
-        """The same predictions with all rows in memory where they fit; else themselves."""
+        """The same predictions with all rows in memory, if they fit."""
         return self
 
     def one_way(self) -> Handle:
-        """The same predictions with one kind of groups, the one with fewer, for rows in memory with two."""
+        """The same predictions with one kind of groups: of two, the one with fewer groups."""
         return self
 
     @abstractmethod
     def in_order(self) -> Handle:
-        """The same predictions for analyses to which the order of the classes matters; it must be known."""
+        """The same predictions for analyses that need the order of the classes, which must be known."""
 
     def knows(self, recipe: Recipe[Any]) -> bool:
-        """Whether it can make this summary: always, unless there are only summaries that were made before.
+        """Whether it can make a summary: always, unless there are only saved summaries.
 
         Parameters
         ----------
         recipe : Recipe
-            What to make.
+            The recipe of the summary.
 
         Returns
         -------
         bool
-            Whether it can.
+            Whether it can make the summary.
         """
         return True
 
@@ -635,7 +629,7 @@ class Handle(ABC):
         Parameters
         ----------
         recipes : mapping of str to Recipe
-            What to make of each part of the rows, by name.
+            The recipes, by name.
 
         Returns
         -------
@@ -698,7 +692,7 @@ def no_lists(name: str) -> InputError:
 
 
 def refuse_beside(given: Sequence[str]) -> None:
-    """Refuse what is given beside a handle, which knows it."""
+    """Refuse arguments beside a handle, which already has them."""
     for name in given:
         raise InputError(
             "must not be given beside predictions that `scan` has opened",
@@ -708,7 +702,7 @@ def refuse_beside(given: Sequence[str]) -> None:
 
 
 def check_alone(function: str, signature: inspect.Signature, handle: Handle, given: Sequence[str]) -> None:
-    """Refuse what is given beside a handle, and a handle where a function needs the forecasts themselves."""
+    """Refuse arguments beside a handle, and a handle if a function needs all rows in memory."""
     refuse_beside(given)
     reader = "lists.open_lists" if handle.lists else "read"
     needed = (signature.parameters.get(name) for name in _FORECASTS)

@@ -39,7 +39,7 @@ from verax.inputs.skipping import Skipped
 
 
 def set_rows(rows: Rows, made: Members | None, *, ordered: bool = False) -> SetRows:
-    """Rows as sets: what they are already, what lists name, or what probabilities state by `made`."""
+    """Rows as sets: unchanged, the classes of lists, or the sets that `made` takes from probabilities."""
     if isinstance(rows, SetRows):
         return rows
     if isinstance(rows, ListRows):
@@ -51,7 +51,7 @@ def set_rows(rows: Rows, made: Members | None, *, ordered: bool = False) -> SetR
 
 
 def set_part(part: Part, made: Members | None, *, ordered: bool = False) -> Part:
-    """The same rows with their sets in place of other forecasts, made once for all recipes.
+    """The same rows with sets as forecasts, made once for all recipes.
 
     Cases of several raters are read as their classes, which belong together.
     """
@@ -66,14 +66,14 @@ def set_part(part: Part, made: Members | None, *, ordered: bool = False) -> Part
 
 @dataclass(frozen=True)
 class OfSets(Recipe[Any]):
-    """A recipe for sets, of parts whose probabilities become sets first."""
+    """A recipe for sets, applied after probabilities have become sets."""
 
     recipe: Recipe[Any]
     made: Members
     ordered: bool
 
     def take(self, part: Part) -> Mergeable:
-        """Of some rows."""
+        """Summarise one part."""
         summary: Mergeable = self.recipe.take(set_part(part, self.made, ordered=self.ordered))
         return summary
 
@@ -83,7 +83,7 @@ class OfSets(Recipe[Any]):
 
 
 class SetHandle(Handle):
-    """Predictions behind a handle as prediction sets: each part becomes sets where it is read.
+    """The predictions of a handle as prediction sets: each part becomes sets where it is read.
 
     Parameters
     ----------
@@ -135,27 +135,27 @@ def refuse_sets(sets: bool, name: Hashable = "") -> None:
         )
 
 
-# Weights whose squares and sums are numbers, in any number of rows.
+# Weights whose squares and sums do not overflow or underflow.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
-# What a single model is called.
+# The name of a single model.
 ONLY = "forecast"
 
 
 class InMemory(Handle):
-    """Rows in memory: one part, which is the whole.
+    """Rows in memory, as a single part.
 
     Parameters
     ----------
     models : mapping of str to Rows
         The rows with the forecasts of each model.
     several : bool
-        Whether a caller named the models, so that results are by name even if there is one.
+        Whether a caller named the models, so that results are by name even for one.
     ids : numpy.ndarray or None
         Names of the rows.
     by : mapping of str to numpy.ndarray
         Labels of subgroups, by column.
     numbers : numpy.ndarray or None
-        The numbers of the rows among all that were given, where invalid ones were left out.
+        The numbers of the rows among all given ones, if invalid ones were left out.
     skipped : Skipped or None
         The invalid rows that were left out.
     """
@@ -196,7 +196,7 @@ class InMemory(Handle):
 
     @property
     def listed(self) -> tuple[str, ...]:
-        """The models whose forecasts are top lists; others may be full distributions."""
+        """The models with top lists; others may have full distributions."""
         return tuple(name for name, rows in self._part.models.items() if isinstance(rows, ListRows))
 
     @property
@@ -218,7 +218,7 @@ class InMemory(Handle):
         return handle
 
     def summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        """Summaries of all rows; there may be none where they are a part of more."""
+        """Summaries of all rows; there may be none if these are a part of more."""
         return self._summarise(recipes)
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
@@ -228,7 +228,7 @@ class InMemory(Handle):
 
 
 def holds_lists(y: object, p: object) -> bool:
-    """Whether these are top lists, before they are opened."""
+    """Whether arguments are top lists, before they are opened."""
     return y.lists if isinstance(y, Handle) else hasattr(p, "with_outcomes") and not isinstance(p, type)
 
 
@@ -248,14 +248,14 @@ def open_rows(
     skipped: Skipped | None = None,
     **read: Any,
 ) -> Handle:
-    """Rows wherever they are, as a handle: those that `scan` has opened, or those that are given.
+    """A handle on rows wherever they are: the one that `scan` has opened, or one on the given rows.
 
-    `ordered` is for analyses to which the order of the classes matters, `dense` for those that need the
-    probabilities of all classes, `single` for those of one model. For others `p` may be a mapping from the
-    names of several models to their forecasts; it must be one for those that call it `named`. `ids` are names
-    of the rows, `by` labels of subgroups by the name of the breakdown. Where invalid rows were left out,
-    `numbers` are those of the others, and `skipped` knows which they were. A handle that must
-    be `alone` refuses what is given beside it. Prediction sets are refused unless it is for `sets`.
+    `ordered` is for analyses that need the order of the classes, `dense` for those that need the
+    probabilities of all classes, `single` for those of one model. Elsewhere `p` may be a mapping from the
+    names of models to their forecasts; it must be one if the function has an argument `named` for it. `ids`
+    are names of the rows, `by` labels of subgroups by the name of the breakdown. If invalid rows were left
+    out, `numbers` are those of the others, and `skipped` describes them. With `alone`, arguments beside a
+    handle are refused. Prediction sets are refused without `sets`.
     """
     if isinstance(y, Handle):
         refuse_sets(y.sets and not sets, y.name)
@@ -312,9 +312,9 @@ def open_rows(
 
 
 def usual_weights(weights: object) -> object:
-    """The weights of all rows; extreme ones in units of a power of two, so that their squares are numbers.
+    """The weights of all rows; extreme ones are scaled by a power of two, so that squares do not overflow.
 
-    Weights of rows that may be part of more stay as they are, because the unit of the others is not known.
+    Weights of rows that may be a part of more stay unchanged: the unit of the others is unknown.
     """
     if weights is None:
         return None
@@ -332,7 +332,7 @@ def _beside(n_rows: int, ids: object | None, by: Mapping[str, object] | None) ->
     labels = {}
     for name, column in (by or {}).items():
         if type(column) is np.ndarray and column.dtype.kind in "biu" and column.shape == (n_rows,):
-            # None is missing, and all are of one kind.
+            # None is missing, and all are of one type.
             labels[name] = column
             continue
         groups = labels_of(column, n_rows)
@@ -357,7 +357,7 @@ def _names(ids: object | None, n_rows: int) -> Array | None:
 
 @dataclass(frozen=True)
 class OfLabel(Recipe[Any], cases=True):
-    """A recipe for the rows with one label."""
+    """A recipe applied to the rows with one label."""
 
     recipe: Recipe[Any]
     column: str
@@ -368,7 +368,7 @@ class OfLabel(Recipe[Any], cases=True):
         return self.recipe.follows
 
     def take(self, part: Part) -> Mergeable:
-        """Of some rows, of which none may have the label."""
+        """Summarise the rows of a part with the label; there may be none."""
         rows = np.flatnonzero(np.asarray(part.by[self.column]) == self.label)
         assert part.subset is not None
         summary: Mergeable = self.recipe.take(part if len(rows) == part.n_rows else part.subset(rows))
@@ -380,7 +380,7 @@ class OfLabel(Recipe[Any], cases=True):
 
 
 class Labelled(Handle):
-    """The rows of a handle that have one label of a column."""
+    """The rows of a handle with one label of a column."""
 
     def __init__(self, handle: Handle, column: str, label: Hashable) -> None:
         self._handle, self._column, self._label = handle, column, label
@@ -398,7 +398,7 @@ class Labelled(Handle):
 
 
 def handles_by_label(handle: Handle, column: str) -> list[tuple[Hashable, Handle]]:
-    """The rows of each label of a column, wherever they are."""
+    """A handle on the rows of each label of a column."""
     part = handle.kept
     if part is None:
         labels = handle.summarise({"labels": BreakdownRecipe(column, {})})["labels"].labels

@@ -128,8 +128,8 @@ _AFTER_RAISES = ("See Also", "Notes", "References", "Examples")
 def reads(function: Callable[P, T]) -> Callable[P, T]:
     """Show the options that `function` takes as `**read` one by one, and refuse all others.
 
-    Invalid rows that are to be left out are left out before `function` is called, of every argument that has
-    a value per row (`skipping.PER_ROW`), and its result is told.
+    With `invalid="skip"` invalid rows are left out before `function` is called, from every argument that has
+    a value per row (`skipping.PER_ROW`), and its result counts them.
 
     >>> from typing import Unpack
     >>> @reads
@@ -155,12 +155,12 @@ def reads_per_row(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def reads_ranking(function: Callable[P, T]) -> Callable[P, T]:
-    """`reads` for a function whose `by` says what rows are ranked by, instead of a label for each."""
+    """`reads` for a function whose `by` is what rows are ranked by, not a label for each row."""
     return _reading(function, per_row=False, ranked=True)
 
 
 def reads_parts(function: Callable[P, T]) -> Callable[P, T]:
-    """`reads` for a function whose rows are a part of more: there may be no valid ones."""
+    """`reads` for a function whose rows are a part of all rows, possibly without a valid one."""
     return _reading(function, per_row=False, part=True)
 
 
@@ -217,7 +217,7 @@ def _reading(
 
 
 def _given(values: dict[str, Any], names: Iterable[str]) -> list[str]:
-    """The names of what is given and is not the default."""
+    """The names of arguments that are given and differ from their defaults."""
     default = {name: option[1] for name, option in _OPTIONS.items()}
     return [
         name
@@ -228,7 +228,7 @@ def _given(values: dict[str, Any], names: Iterable[str]) -> list[str]:
 
 
 class _Way(NamedTuple):
-    """How a function reads: with a number per row as its result, parts of rows, or `by` as a ranking."""
+    """How a function reads: it returns a number per row, takes parts of rows, or ranks rows by `by`."""
 
     per_row: bool
     part: bool
@@ -260,7 +260,7 @@ def _skipping(
 
 
 def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The options of the bundle that annotates `**read`, each with its type."""
+    """The options in the bundle that annotates `**read`, with their types."""
     annotation = function.__annotations__["read"]
     if isinstance(annotation, str):
         annotation = eval(annotation, function.__globals__)
@@ -271,9 +271,9 @@ def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _with_shared(lines: list[str]) -> Iterator[str]:
-    """The lines of a documentation, with what all functions say of a parameter below its bare name.
+    """The lines of a docstring, with the shared description below each bare name of a parameter.
 
-    What a function adds to that follows, as lines of its own.
+    Lines that a function adds to it follow.
     """
     inside = False
     for i, line in enumerate(lines):
@@ -286,7 +286,7 @@ def _with_shared(lines: list[str]) -> Iterator[str]:
 
 
 def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
-    """The documentation with the line `**read` replaced by what each option is, and what is refused."""
+    """The docstring with the line `**read` replaced by the options, and with a section of errors."""
     lines = list(_with_shared((text or "").splitlines()))
     at = next((i for i, line in enumerate(lines) if line.strip() == "**read"), None)
     if at is None:
@@ -303,16 +303,16 @@ def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
 
 
 def _too_many(function: str, given: int, most: int) -> str:
-    """The error of Python about too many arguments, with the line that was probably meant."""
+    """Python's error about too many arguments, with the call that was probably meant."""
     hint = '. Name the models: compare(y, {"a": p, "b": q})' if function == "compare" else ""
     return f"{function}() takes at most {most} positional arguments, not {given}{hint}"
 
 
 def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any]:
-    """The arguments `y`, `p` (or `forecasts`) and `classes` of a function with the event as second class.
+    """The arguments `y`, `p` (or `forecasts`) and `classes` of a function, with the event as second class.
 
-    A single column of probabilities is that of the event. Of two columns without names, both are swapped
-    where the event is the first.
+    A single column of probabilities is that of the event. Two columns without names are swapped if the event
+    is the first class.
 
     >>> changed = with_positive({"y": ["sick", "well"], "p": [0.9, 0.2]}, "sick")
     >>> changed["classes"], changed["p"]
@@ -404,7 +404,7 @@ def _by_rater(given: Mapping[str, Any]) -> bool:
 
 
 def _swapped(array: Any) -> Any:
-    """The two columns in the other order; another number of columns is left for others to refuse."""
+    """The two columns in the other order; later checks refuse any other number of columns."""
     if array.shape[1] != 2:
         return array
     if isinstance(array, np.ndarray):

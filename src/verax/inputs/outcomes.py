@@ -1,4 +1,4 @@
-"""What happened: class positions, labels or one-hot rows, all read as positions a slice at a time."""
+"""Outcomes: class positions, labels or one-hot rows, all read as positions, a slice at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Array, Ints, kind_of, move_like, namespace_of, to_array, to_host, to_index
 from verax.inputs.groups import missing
 
-# What stands for an outcome that is none of the classes. The pass over the rows counts these.
+# Marks an outcome not among the classes. Passes over the rows count these.
 UNKNOWN = -1
 SEVERAL_LABELS = Remedy(
     "For several labels at once, score label sets: vx.TopLists.from_label_probabilities(p, k).",
@@ -21,7 +21,7 @@ SEVERAL_LABELS = Remedy(
 )
 # Up to _MOST_HASHED classes, texts are looked up in a table by _DIGITS binary digits of a hash.
 _MOST_HASHED, _DIGITS = 64, 12
-# How many rows are looked up at a time: what a cache holds.
+# The number of rows that are looked up at a time, so that they fit in a cache.
 _PIECE = 2**14
 # Texts longer than this many words are compared as texts.
 _MOST_WORDS = 32
@@ -79,10 +79,10 @@ class LookUp:
 
 
 class _Words:
-    """Texts of one width, read as whole numbers: a hash finds the only class that a text can be."""
+    """Looks up texts of one width as whole numbers: a hash finds the only class that a text can be."""
 
     def __init__(self, names: np.ndarray[Any, Any], positions: Ints, factors: np.ndarray[Any, Any]) -> None:
-        # Words that all classes share tell nothing about which class it is: they are compared once each.
+        # Words that all classes share do not tell classes apart: they are compared once each.
         varies = (names != names[0]).any(axis=0)
         varies[0] |= not varies.any()
         self._shared = [(j, names[0, j]) for j in np.flatnonzero(~varies).tolist()]
@@ -93,7 +93,7 @@ class _Words:
 
     @classmethod
     def of(cls, classes: tuple[Hashable, ...], dtype: np.dtype[Any]) -> _Words | None:
-        """For texts of this type; None where there are many classes, wide texts, or no hash is found."""
+        """The table for texts of a type; None for many classes or wide texts, or without a suitable hash."""
         size = next(n for n in (8, 4, 2, 1) if dtype.itemsize % n == 0)
         n_words = dtype.itemsize // size
         if len(classes) > _MOST_HASHED or not 0 < n_words <= _MOST_WORDS or not dtype.isnative:
@@ -187,7 +187,7 @@ def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[H
 
 
 class Outcomes:
-    """The outcomes `y`, whatever their form.
+    """The outcomes `y` in any form.
 
     With `classes`, values are looked up there; integers are positions if no class is a number.
     """
@@ -307,15 +307,15 @@ class Outcomes:
 
     @property
     def are_positions(self) -> bool:
-        """Whether the outcomes as given are integers that count the classes from 0."""
+        """Whether the given outcomes are integers that count the classes from 0."""
         return self._exact and self._table is None and self.raw.ndim == 1
 
     def positions(self, start: int, stop: int) -> Array:
-        """Class positions of consecutive rows where the forecasts live; UNKNOWN where there is none."""
+        """Class positions of consecutive rows, on the device of the forecasts; UNKNOWN if not a class."""
         return self.positions_of(slice(start, stop))
 
     def positions_of(self, rows: slice | Ints) -> Array:
-        """The same of any rows."""
+        """The same for any rows."""
         y = self._given(rows)
         if self._table is not None:
             y = self._table(to_host(y))
@@ -333,24 +333,24 @@ class Outcomes:
         return np.array(y, np.int64) if xp is np else to_index(y)
 
     def at(self, rows: Ints) -> Outcomes:
-        """The outcomes of some rows, as they were given."""
+        """The outcomes of some rows, as given."""
         some = copy(self)
         some.raw = self._given(rows)
         return some
 
     def _given(self, rows: slice | Ints) -> Array:
-        """Some rows as they were given. Strict namespaces take no indices of another one."""
+        """Some rows as given. Strict namespaces refuse indices of another one."""
         xp = namespace_of(self.raw)
         if isinstance(rows, slice) or xp is np:
             return self.raw[rows, ...]
         return xp.take(self.raw, move_like(rows, self.raw), axis=0)
 
     def taken(self, rows: Ints) -> Array:
-        """The class positions of some rows, to be outcomes on their own."""
+        """The class positions of some rows, as new outcomes."""
         return self.positions_of(rows)
 
     def offenders(self) -> Offenders:
-        """An empty list of offending rows, with the requirement that fits this form of `y`."""
+        """An empty collection of offending rows, with the requirement for this form of `y`."""
         if self.raw.ndim == 2:
             required = "rows must be one-hot: a single 1 and otherwise 0"
             return Offenders("y", required, "label", remedies=(SEVERAL_LABELS,))
@@ -368,25 +368,25 @@ class Outcomes:
         return Offenders("y", f"must hold class positions from 0 to {self.n_classes - 1}", "label")
 
     def complaints(self) -> list[Offenders]:
-        """What may be wrong with the outcomes, with no rows yet."""
+        """The requirements that outcomes may break, still without rows."""
         return [self.offenders()]
 
     def judge(self, complaints: list[Offenders], start: int, stop: int, offset: int) -> None:
-        """Note which of the rows `start` to `stop` are invalid; `offset` is the number of the first row."""
+        """Add the invalid ones of rows `start` to `stop`; `offset` is the number of the first row."""
         y = to_host(self.positions(start, stop))
         raw = to_host(self.raw[start:stop, ...])
         complaints[0].add((y < 0) | (y >= self.n_classes), raw, offset + start)
 
     @property
     def counts_from_one(self) -> bool:
-        """Whether the outcomes seem to be positions that count from 1."""
+        """Whether outcomes seem to be positions counted from 1."""
         if self._table is not None or self.raw.ndim == 2 or self._binary_column:
             return False
         y = to_host(self.raw)
         return bool(y.size and y.min() == 1 and y.max() == self.n_classes)
 
     def remedies(self) -> tuple[Remedy, ...]:
-        """What helps when the labels count from one, the commonest slip."""
+        """Remedies, among them the one for labels that count from 1, the commonest slip."""
         if self._table is not None or self.raw.ndim == 2 or self._binary_column:
             return ()
         if self.counts_from_one:
@@ -397,7 +397,7 @@ class Outcomes:
 
 
 def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Python integers in an object array as what they are; a missing value among them is named."""
+    """Python integers in an object array as integers; a missing value among them is refused."""
     values = y.tolist()
     if not any(isinstance(v, int) for v in values):
         return y
@@ -410,7 +410,7 @@ def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _numbered(columns: tuple[Any, ...] | None, ordered: bool, kind: str) -> tuple[int, ...] | None:
-    """The names of columns that are whole numbers other than 0, 1, ..., which outcomes then refer to."""
+    """The names of columns, if they are whole numbers other than 0, 1, ...; outcomes then refer to them."""
     if columns is None:
         return None
     if tuple(map(str, columns)) != tuple(map(str, range(len(columns)))):
@@ -454,7 +454,7 @@ def align_one_hot(y: Array, columns: tuple[Any, ...] | None, names: Sequence[Any
     return y[:, [given.index(name) for name in wanted]]
 
 
-# What a boolean may be called in a text, besides a number.
+# Texts for booleans, besides numbers.
 _BOOLEAN_WORDS = frozenset({"true", "false", "t", "f", "yes", "no", "y", "n", "on", "off"})
 
 

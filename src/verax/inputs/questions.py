@@ -1,4 +1,4 @@
-"""Questions that several models answered: which row of each model is which question, by their ids."""
+"""Questions that several models answered, matched by id: which row of each model is which question."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Questions:
     ids : array of shape (N,)
         The question of each row; repeats of a question have the same.
     at : dict of str to array of shape (N,)
-        For each model the row that answers it; -1 where it was not asked.
+        For each model the row with its answer; -1 for questions it was not asked.
     repeated : bool
         Whether some question was asked several times.
     apart : bool
-        Whether every model has rows of its own.
+        Whether models have different rows.
     """
 
     ids: Array
@@ -49,7 +49,7 @@ class Questions:
             _refuse_lengths(sizes, ids)
         keys: dict[Hashable, int] = {}
         rows_of: dict[str, dict[int, int]] = {}
-        # Rows that all models share are read once.
+        # Rows shared by all models are read once.
         for name in sizes if apart else list(sizes)[:1]:
             named = ids_of(ids, name, sizes[name])
             repeats = None if epochs is None else column_of(epochs, name, sizes[name], "epochs").tolist()
@@ -67,21 +67,21 @@ class Questions:
         return len(self.ids)
 
     def absent(self, model: str) -> Bools:
-        """Which questions a model was not asked."""
+        """The questions that a model was not asked, as a mask."""
         return np.asarray(self.at[model] < 0)
 
     def spread(self, model: str, values: Floats) -> Floats:
-        """The values of a model's rows, one per question; NaN where it was not asked."""
+        """The values of a model's rows, one per question; NaN for questions it was not asked."""
         places = self.at[model]
         return np.where(places < 0, np.nan, values[places])
 
     def counts(self, model: str, values: Ints) -> Ints:
-        """Numbers of a model's rows, one per question; 0 where it was not asked."""
+        """Numbers of a model's rows, one per question; 0 for questions it was not asked."""
         places = self.at[model]
         return np.where(places < 0, 0, values[places])
 
     def column(self, given: object, argument: str, sizes: Mapping[str, int]) -> Array:
-        """A value for each question: from rows that all share, or from those of each model, which agree."""
+        """A value per question, from shared rows, or from those of each model, which must agree."""
         if not self.apart:
             return column_of(given, next(iter(sizes)), next(iter(sizes.values())), argument)[
                 next(iter(self.at.values()))
@@ -111,7 +111,7 @@ class Questions:
         return _labels(result.tolist())
 
     def _refuse_strangers(self) -> None:
-        """Refuse ids of which no two models share any."""
+        """Refuse ids if no two models share any."""
         asked = np.stack([places >= 0 for places in self.at.values()])
         if len(self.at) > 1 and asked.sum(axis=0).max(initial=0) < 2:
             first = [show(self.ids[int(np.argmax(answered))]) for answered in asked[:2]]
@@ -146,7 +146,7 @@ class Questions:
 
 
 def column_of(given: object, model: str, n: int, argument: str) -> Array:
-    """One value per row of a model, of values that all models share or of its own."""
+    """One value per row of a model, from values for all models or for each by name."""
     column = given[model] if isinstance(given, Mapping) and model in given else given
     if isinstance(given, Mapping) and model not in given:
         raise InputError(
@@ -180,7 +180,7 @@ def column_of(given: object, model: str, n: int, argument: str) -> Array:
 
 
 def ids_of(given: object, model: str, n: int) -> Array:
-    """The question of each row of a model; rows without one are refused."""
+    """The question of each row of a model; refuses rows without one."""
     ids = column_of(given, model, n, "ids")
     unnamed = np.flatnonzero(missing(ids))
     if len(unnamed):
@@ -195,7 +195,7 @@ def ids_of(given: object, model: str, n: int) -> Array:
 
 
 def numbered(ids: object, epochs: object, model: str, n: int) -> tuple[Ints, Ints]:
-    """The place of each row among the repeats of its question, by epoch, and how many of them there are.
+    """The place of each row among the repeats of its question, by epoch, and the number of repeats.
 
     >>> place, sizes = numbered(["p", "q", "p"], [3, 1, 2], "model", 3)
     >>> place.tolist(), sizes.tolist()
@@ -213,12 +213,12 @@ def numbered(ids: object, epochs: object, model: str, n: int) -> tuple[Ints, Int
 
 
 def _source(given: object, model: str) -> str:
-    """What errors call the rows of a model that has its own."""
+    """The source in errors about rows of a single model."""
     return repr(model) if isinstance(given, Mapping) else ""
 
 
 def _refuse_lengths(sizes: Mapping[str, int], ids: object | None = None) -> None:
-    """Refuse models of different lengths where one list of ids, or their order, matches their rows."""
+    """Refuse models of different lengths if one list of ids, or the order of rows, matches them."""
     wanted = next(iter(sizes.values())) if ids is None else _length(ids)
     odd = next((name for name, n in sizes.items() if n != wanted), None)
     if odd is not None:
@@ -269,14 +269,14 @@ def _filled(places: Mapping[int, int], n: int) -> Ints:
 
 
 def _labels(values: Sequence[Any]) -> Array:
-    """Labels as an array of their own type; of several types, as texts."""
+    """Labels as an array of their type; labels of several types as texts."""
     if len({type(value) for value in values}) > 1:
         values = [str(value) for value in values]
     return np.array(values)
 
 
 def how_long(ids: Array, times: Array, closes: Array, source: str = "") -> Floats:
-    """How long each forecast of one forecaster stood: until the next one of its question, or its close.
+    """The time that each forecast of a forecaster stood: until the next on its question, or the close.
 
     >>> how_long(np.array(["a", "b", "a"]), np.array([0.0, 1.0, 6.0]), np.array([10.0, 5.0, 10.0])).tolist()
     [6.0, 4.0, 4.0]
@@ -297,7 +297,7 @@ def how_long(ids: Array, times: Array, closes: Array, source: str = "") -> Float
 
 
 def _numbers(given: Array, argument: str) -> Floats:
-    """Times as numbers; of dates, in days."""
+    """Times as numbers; dates in days."""
     values = given.astype("datetime64[us]") if given.dtype.kind in "OUM" else given
     if values.dtype.kind == "M":
         values = values.astype(np.int64) / 8.64e10
@@ -317,9 +317,9 @@ def first_rows(ids: Array) -> tuple[Ints, Ints]:
 
 
 def averaged(losses: Mapping[Any, Floats], question: Ints, stood: Floats) -> dict[Any, Floats]:
-    """One loss per question: the mean of its forecasts, weighted by how long they stood.
+    """One loss per question: the mean over its forecasts, weighted by the time they stood.
 
-    Where none stood for any time, the mean of all; NaN where no forecast has a loss.
+    If none stood for any time, the unweighted mean; NaN if no forecast has a loss.
     """
     n = int(question.max(initial=-1)) + 1
     means: dict[Any, Floats] = {}

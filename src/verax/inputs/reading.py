@@ -1,4 +1,4 @@
-"""How rows are found in a source: every option of reading, named and described once.
+"""How rows are found in a source: every reading option, named and described once.
 
 `Reading` has a field for each option. The keywords of `scan`, the options of commands, the keys of
 `verax.toml` and the documentation of all of them come from these fields.
@@ -39,29 +39,28 @@ FORECASTS = EVERY[:-1]
 
 @dataclass(frozen=True)
 class Option:
-    """What an option of reading is called and does, for all who take it.
+    """The name, type and description of a reading option, for functions, commands and `verax.toml`.
 
     Attributes
     ----------
     help : str
-        What it says; other options are in backticks.
+        Its description, with other options in backticks.
     type : str
         The type of its value, in words.
     panel : str
         The panel of `--help` that shows it.
     form : str
-        How it is typed: "text", "flag", "names" and so on; see `typed`.
+        How its value is written: "text", "flag", "names" and so on.
     kinds : tuple of str
-        The kinds of rows that it is about.
+        The kinds of rows to which it applies.
     metavar : str
-        What stands for its value in the help of commands.
+        The placeholder of its value in the help of commands.
     flag : str
-        What it is called as an option of commands; empty where it is called as the field is. No command
-        has an option called "-".
+        Its name in commands; empty if that is the name of the field. "-" means that no command has it.
     value : object
         The value that a flag sets.
     choices : tuple of str
-        The values that it may have.
+        The allowed values.
     """
 
     help: str
@@ -414,7 +413,7 @@ class Reading:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the only model that hold its forecasts; none where they are to be found."""
+        """The columns of forecasts of the only model; empty if they are to be found."""
         given = self.sets or self.probs
         assert not isinstance(given, Mapping)
         return given
@@ -431,7 +430,7 @@ class Reading:
         Parameters
         ----------
         default : str
-            What a model without a name is called.
+            The name of a model without one.
 
         Returns
         -------
@@ -456,28 +455,28 @@ class Reading:
 
     @property
     def late(self) -> bool:
-        """Whether outcomes come later: none are read."""
+        """Whether outcomes come later, so that none are read."""
         return self.target == ""
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
-        """What stands before the token to read."""
+        """The text before the token to read."""
         return None if self.after is None else re.compile(self.after)
 
     @property
     def scale(self) -> dict[str, bool]:
-        """What the numbers are, as keywords of the functions that score them."""
+        """The scale of the numbers, as keywords of scoring functions."""
         return {"normalize": self.normalize, "logits": self.logits}
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """The columns beside outcomes and forecasts, once each."""
+        """The columns besides outcomes and forecasts, without repeats."""
         named = (*named_columns(self.id), self.weights, *named_columns(self.groups), *self.by)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
     def are_lists(self) -> bool | None:
-        """Whether the predictions are top lists; None where their content tells."""
+        """Whether the predictions are top lists; None if only their content tells."""
         if self.lists is not None:
             return self.lists
         if self.sets or self.grades is not None:
@@ -486,7 +485,7 @@ class Reading:
 
     @property
     def cuts(self) -> dict[str, int]:
-        """The columns of subgroups, each with the number of groups that it is cut into; 0 for its labels."""
+        """The columns of subgroups, each with the number of groups to cut it into; 0 keeps its labels."""
         cuts = {}
         for text in self.by:
             name, colon, number = text.rpartition(":")
@@ -495,7 +494,7 @@ class Reading:
         return cuts
 
     def given(self) -> dict[str, Any]:
-        """The fields that are not as by default."""
+        """The fields that differ from their defaults."""
         return {
             option.name: value
             for option in fields(self)
@@ -559,7 +558,7 @@ class Reading:
         Returns
         -------
         Reading
-            What the file says.
+            The reading that the file describes.
 
         Examples
         --------
@@ -598,7 +597,7 @@ class Reading:
             ) from None
 
     def to_toml(self) -> str:
-        """The fields that are not as by default, as text for `verax.toml`.
+        """The fields that differ from their defaults, as text for `verax.toml`.
 
         Returns
         -------
@@ -618,7 +617,7 @@ OPTIONS: dict[str, Option] = {option.name: option.metadata["option"] for option 
 
 
 def _example(key: str) -> str:
-    """A value that a key of `verax.toml` may have."""
+    """An example of a value for a key of `verax.toml`."""
     option = OPTIONS[key]
     if option.choices:
         return to_toml(option.choices[-1])
@@ -627,7 +626,7 @@ def _example(key: str) -> str:
 
 
 def named_columns(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """The names of columns, of which there are none, one or several."""
+    """None, one or several columns as a tuple of names."""
     return () if columns is None else (columns,) if isinstance(columns, str) else columns
 
 
@@ -681,12 +680,12 @@ def _in_python(name: str) -> str:
 
 
 def in_commands(name: str) -> str:
-    """What the help of a command says of an option: other options are called as they are typed."""
+    """The help text of an option in commands, in which other options are named as they are typed."""
     return re.sub(r"`([a-z_]+)`", lambda match: f"--{flag_of(match[1])}", OPTIONS[name].help)
 
 
 def flag_of(name: str) -> str:
-    """What an option is called at the command line, without dashes before it.
+    """The name of an option at the command line, without leading dashes.
 
     >>> flag_of("rater_column"), flag_of("invalid")
     ('rater-column', 'skip-invalid')
@@ -732,14 +731,14 @@ def takes_reading(function: Callable[P, T], names: Iterable[str] = OPTIONS) -> C
 
 
 def unexpected(function: str, name: str, known: Iterable[str]) -> str:
-    """The error of Python about an unknown keyword, with the one that was probably meant."""
+    """Python's error about an unknown keyword, with the one that was probably meant."""
     near = difflib.get_close_matches(name, sorted(known), n=1)
     hint = f". Did you mean {near[0]!r}?" if near else ""
     return f"{function}() got an unexpected keyword argument {name!r}{hint}"
 
 
 def _with_options(text: str | None, names: Iterable[str] = OPTIONS) -> str:
-    """A documentation with the line `**keywords` replaced by what each option is."""
+    """A docstring with the line `**keywords` replaced by the options."""
     return (text or "").replace("    **keywords", textwrap.indent(described(names), "    "))
 
 

@@ -1,4 +1,4 @@
-"""Checks of the options of reading: each returns the value that it stands for, or refuses it."""
+"""Checks of reading options: each returns the normalised value, or refuses it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from verax.common.checks import check_count, check_integer, check_n_classes, is_whole
 from verax.errors import InputError, Remedy, passing, show
 
-# What columns hold, unless it is probabilities at thresholds.
+# The usual content of columns of forecasts; the others are probabilities at thresholds.
 PROBABILITIES = "probabilities"
 RATERS_ARE = ("labels", "counts", "shares")
 
 
 def check_together(reading: Any) -> None:
-    """Refuse options that exclude each other, or need each other."""
+    """Refuse options that exclude each other, and options without those that they need."""
     _check_outcomes(reading)
     if reading.sets and (reading.probs or reading.lists):
         other = "probs" if reading.probs else "lists"
@@ -60,7 +60,7 @@ def _refuse_all(reading: Any, names: Iterable[str], what: str) -> None:
 
 
 def _check_outcomes(reading: Any) -> None:
-    """Refuse outcomes that are named in two ways."""
+    """Refuse outcomes that are stated in two ways."""
     if reading.raters and reading.target:
         raise InputError("cannot be given beside the column of outcomes", argument="raters")
     if reading.raters_are != RATERS_ARE[0] and not reading.raters:
@@ -88,7 +88,7 @@ def _check_outcomes(reading: Any) -> None:
 
 
 def _check_thresholds(reading: Any) -> None:
-    """Refuse columns of thresholds that are not named, or options that are about classes."""
+    """Refuse unnamed columns of thresholds, and options that are about classes."""
     for name in ("logits", "normalize", "sets", "positive"):
         if getattr(reading, name):
             logistic = [Remedy("Apply the logistic function to them first.")] if name == "logits" else []
@@ -144,7 +144,7 @@ def columns(argument: str, value: Any) -> tuple[str, ...] | dict[str, tuple[str,
 
 
 def grades(argument: str, value: Any) -> str | dict[str, str] | None:
-    """The column of grades of one model, or of each by name."""
+    """The column of grades of one model, or of each model by name."""
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, Mapping) or not value or not all(isinstance(c, str) for c in value.values()):
@@ -168,7 +168,7 @@ def group_columns(argument: str, given: object) -> str | tuple[str, str] | None:
 
 
 def id_columns(argument: str, given: object) -> str | tuple[str, ...] | None:
-    """The column that identifies rows, or those that do together."""
+    """The column that identifies rows, or several that do so together."""
     columns = texts(argument, given)
     if len(set(columns)) < len(columns):
         raise InputError(
@@ -178,7 +178,7 @@ def id_columns(argument: str, given: object) -> str | tuple[str, ...] | None:
 
 
 def classes(argument: str, value: Any) -> int | tuple[Hashable, ...] | None:
-    """The names of classes as a tuple (of a text, its characters), or their number."""
+    """The names of classes as a tuple (a text gives its characters), or their number."""
     if value is None or isinstance(value, tuple):
         return value
     if is_whole(value):
@@ -197,7 +197,7 @@ def classes(argument: str, value: Any) -> int | tuple[Hashable, ...] | None:
 
 
 def mark(argument: str, mark: Any) -> str | None:
-    """One character; a delimiter may be found by the content."""
+    """A single character; None lets the content tell the delimiter."""
     if mark is None and argument == "delimiter":
         return None
     if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0':
@@ -206,7 +206,7 @@ def mark(argument: str, mark: Any) -> str | None:
 
 
 def file(argument: str, value: Any) -> str | None:
-    """The name of a file, as a text."""
+    """The name of a file as text."""
     if value is not None and not isinstance(value, (str, PathLike)):
         raise InputError("must be the name of a file", argument=argument, kind="type", found=show(value))
     return None if value is None else str(value)
@@ -237,12 +237,12 @@ def after(argument: str, value: Any) -> str | None:
 
 
 def pair(_: str, value: Any) -> Any:
-    """Two numbers, which are checked by those who use them."""
+    """Two numbers, which their users check."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def lists(argument: str, value: Any) -> bool | None:
-    """Whether there are top lists, or None where their content tells."""
+    """Whether there are top lists; None if only their content tells."""
     if not (value is None or isinstance(value, bool)):
         raise InputError(
             "must be a truth value, or options of lists by name",

@@ -1,4 +1,4 @@
-"""Rows that can be scored: what the pass needs to know of them, whatever their kind."""
+"""Rows that can be scored, and the interface that passes over them need, whatever their kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from verax.inputs.skipping import take_rows
 
 
 class RowBatch(Protocol):
-    """Consecutive rows of one kind or another: what can be read without knowing which."""
+    """Consecutive rows: the attributes that all kinds share."""
 
     @property
     def y(self) -> Array: ...
@@ -38,7 +38,7 @@ class RowBatch(Protocol):
 
 
 class Rows(Protocol):
-    """Rows that can be scored. `Forecasts` are dense ones, `ListRows` are top lists, `SetRows` are sets."""
+    """Rows that can be scored: `Forecasts`, `ListRows` (top lists), `SetRows` or `ScoredRows`."""
 
     n_classes: int
     weights: Array | None
@@ -58,7 +58,7 @@ RowsT = TypeVar("RowsT", bound=Rows)
 
 
 def without_groups(rows: RowsT) -> RowsT:
-    """The same rows, taken to be independent."""
+    """The same rows, treated as independent."""
     same = copy(rows)
     same.groups = None
     return same
@@ -72,13 +72,13 @@ def one_way(rows: RowsT) -> RowsT:
 
 
 def numbers_of(batch: RowBatch, at: Ints) -> Ints:
-    """The numbers among all rows of some rows of a batch."""
+    """The numbers, among all rows, of some rows of a batch."""
     rows = getattr(batch, "rows", None)
     return batch.start + at if rows is None else rows[at]
 
 
 def pair(y: object, p: object, **options: Any) -> Rows:
-    """Outcomes and forecasts as rows. A `p` that knows how to meet its outcomes does it itself."""
+    """Outcomes and forecasts as rows; a `p` with a method `with_outcomes` pairs itself."""
     meet = None if isinstance(p, type) else getattr(p, "with_outcomes", None)
     if meet is None:
         return Forecasts(y, p, **options)
@@ -91,10 +91,10 @@ def pair(y: object, p: object, **options: Any) -> Rows:
 
 
 def paired_by_model(y: object, models: Mapping[str, object], **options: Any) -> Iterator[tuple[str, Rows]]:
-    """Outcomes with the forecasts of each model, by its name; an error about forecasts says whose they are.
+    """Outcomes with the forecasts of each model, by name; errors about forecasts name the model.
 
-    Where every model has rows of its own, `y` is a mapping from its name to its outcomes. How probabilities
-    are written (`normalize`, `logits`) is no matter of top lists beside them.
+    If models have different rows, `y` maps the name of each to its outcomes. `normalize` and `logits` apply
+    to probabilities only, not to top lists beside them.
     """
     written: dict[str, Any] = {name: options.pop(name) for name in ("normalize", "logits") if name in options}
     if all(hasattr(p, "with_outcomes") for p in models.values()):
@@ -108,19 +108,19 @@ def paired_by_model(y: object, models: Mapping[str, object], **options: Any) -> 
 
 
 def at_fault(name: str, error: InputError) -> InputError:
-    """The error with the name of the model, where its forecasts are what is wrong."""
-    # Files and their columns say which model it is.
+    """The error with the name of the model, if it is about forecasts."""
+    # Errors about files name their source already.
     return error.replace(source=error.source or repr(name)) if error.argument == "p" else error
 
 
 def faults_of(models: Mapping[str, Rows]) -> dict[str, ListFaults]:
-    """What there is to say of the top lists among the rows of models, by the name of each."""
+    """The faults of the top lists among the rows of models, by model."""
     return {name: rows.faults for name, rows in models.items() if isinstance(rows, ListRows)}
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What losses of the same probability for every class, on the same rows, are known by.
+    """The key of losses on the same rows with equal probabilities for all classes.
 
     Attributes
     ----------
@@ -144,15 +144,15 @@ class ScoredBatch:
 
     @property
     def n_rows(self) -> int:
-        """How many rows these are."""
+        """The number of rows."""
         return len(self.y)
 
 
 class ScoredRows(CheckedRows):
     """Questions with the losses of one model, by rule.
 
-    A loss is NaN where the model was not graded. Questions that the model was not asked are `absent`. A
-    question that was asked several times has the mean loss of its graded answers.
+    A loss is NaN if the answer was not graded. Questions that the model was not asked are `absent`. The loss
+    of a question that was asked several times is the mean over its graded answers.
 
     Parameters
     ----------
@@ -163,9 +163,9 @@ class ScoredRows(CheckedRows):
     n_classes : int
         The number of classes of the forecasts; grades are about two, right and wrong.
     answers : int array of shape (N,), optional
-        The number of answers to each question; by default one, where it was asked.
+        The number of answers to each question; by default one if it was asked.
     ungraded : mapping of rule to int array of shape (N,), optional
-        How many of them have no loss by each rule; by default those of questions without one.
+        The number of answers without a loss by each rule; by default those of questions without one.
     """
 
     def __init__(
@@ -193,11 +193,11 @@ class ScoredRows(CheckedRows):
 
     @property
     def width(self) -> int:
-        """How many numbers a row has."""
+        """The number of numbers per row."""
         return len(self._losses)
 
     def losses(self, rule: Any) -> Floats:
-        """The losses by a rule; NaN where there is none."""
+        """The losses by a rule; NaN for missing ones."""
         return self._losses[rule]
 
     def has(self, rule: Any) -> bool:
@@ -205,7 +205,7 @@ class ScoredRows(CheckedRows):
         return rule in self._losses
 
     def counts(self, rule: Any) -> tuple[Ints, Ints]:
-        """The number of answers to each question, and how many of them have no loss by a rule."""
+        """The number of answers to each question, and of those without a loss by a rule."""
         if self._answers is None or self._ungraded is None:
             asked = ~self.absent
             return asked.astype(np.int64), (asked & np.isnan(self._losses[rule])).astype(np.int64)
@@ -239,7 +239,7 @@ class ScoredRows(CheckedRows):
 
 
 def some_of(rows: Rows, places: Ints) -> Rows:
-    """Some rows, which may have no weight."""
+    """Some of the rows; all their weights may be zero."""
     weights = take_rows(rows.weights, places)
     groups = None if rows.groups is None else rows.groups.at(places)
     if isinstance(rows, (ListRows, ScoredRows, SetRows)):
@@ -254,7 +254,7 @@ def _with_outcomes(rows: Forecasts, places: Ints, y: object, weights: Any, group
 
 
 def forecasts_like(rows: Forecasts, y: object, p: object, weights: Any, groups: Groups | None) -> Forecasts:
-    """Some of the rows, as they were given, with their outcomes as positions."""
+    """Some of the rows as given, with positions as outcomes."""
     some = Forecasts(
         y,
         p,
@@ -274,7 +274,7 @@ def are_shared(rows: Rows) -> bool:
 
 
 def with_single_classes(rows: Forecasts) -> Forecasts:
-    """The same rows with one class each, for fits; pairs where several raters labelled them."""
+    """The same rows with one class each, for fits; cases of several raters become pairs."""
     if not rows.shared:
         return rows
     rows.check()
@@ -284,7 +284,7 @@ def with_single_classes(rows: Forecasts) -> Forecasts:
 
 
 def places_of(rows: Rows) -> tuple[Ints, Ints, Array]:
-    """The place of the case, the class and the share of every pair of valid rows."""
+    """The place of the case, the class and the share of each pair of a valid row and a class."""
     assert isinstance(rows, Forecasts)
     shares = to_host(rows.shares(slice(0, rows.n_rows)))
     place, y = np.nonzero(shares > 0)
@@ -292,7 +292,7 @@ def places_of(rows: Rows) -> tuple[Ints, Ints, Array]:
 
 
 def paired(rows: Rows, places: tuple[Ints, Ints, Array], cases: Ints) -> Rows:
-    """The pairs of rows, of which `cases` are the numbers in the whole."""
+    """The rows as pairs of a case and a class; `cases` are the numbers of the rows in the whole."""
     assert isinstance(rows, Forecasts)
     place, y, share = places
     weights = share if rows.weights is None else share * take_rows(to_host(rows.weights), place)

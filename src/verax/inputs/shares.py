@@ -37,14 +37,14 @@ ABSENT = -2
 _READ = (np.float64, np.int64)
 # How many rows are read at a time.
 _BLOCK = 2**16
-# So many rows tell whether forecasts are all certain, as outcomes are.
+# The number of rows that tell whether all forecasts are certain, as outcomes are.
 _FIRST = 1000
 # At the command line --raters names columns.
 _SAID = Remedy("if these are the shares of raters", {"raters": "shares"}, python_only=True)
 
 
 class Shares:
-    """Outcomes of several raters, read as the share of each class, a slice at a time.
+    """Outcomes of several raters, read as shares of the classes, a slice at a time.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Shares:
         classes: tuple[Hashable, ...] | None,
         like: Array,
     ) -> Shares:
-        """From (N, R) class positions by raters with these names; negative where one gave no label."""
+        """From (N, R) class positions by raters with these names; negative for missing labels."""
         made = cls.__new__(cls)
         made.kind, made.n_classes, made._like = "columns", n_classes, like
         made.raw, made.raters, made.classes = np.asarray(codes), raters, classes
@@ -135,17 +135,17 @@ class Shares:
 
     @property
     def counts_from_one(self) -> bool:
-        """Whether labels seem to be positions that count from 1."""
+        """Whether labels seem to be positions counted from 1."""
         return self._labels is not None and self._labels.counts_from_one
 
     def remedies(self) -> tuple[Remedy, ...]:
-        """What helps against invalid outcomes."""
+        """Remedies for invalid outcomes."""
         return () if self._labels is None else self._labels.remedies()
 
     # ---- what they are ---------------------------------------------------------------------
 
     def of(self, rows: slice | Ints) -> Array:
-        """(n, K) shares of some rows, where the forecasts live; NaN where counts or labels give none."""
+        """(n, K) shares of some rows, on the device of the forecasts; NaN without valid counts or labels."""
         if self.kind == "shares":
             return widen(move_like(self.raw[rows, ...], self._like))
         counts = self.counts_of(rows)
@@ -154,7 +154,7 @@ class Shares:
             return move_like(counts / counts.sum(axis=1, keepdims=True), self._like)
 
     def counts_of(self, rows: slice | Ints) -> Floats | None:
-        """(n, K) numbers of raters; NaN in invalid rows. None where only their shares are known."""
+        """(n, K) numbers of raters, NaN in invalid rows; None if only shares are known."""
         if self.kind == "shares":
             return None
         if self.kind == "counts":
@@ -173,7 +173,7 @@ class Shares:
 
     @property
     def form(self) -> Literal["shares", "counts"]:
-        """What `unread` gives: shares, or numbers of raters."""
+        """The content of `unread`: shares, or numbers of raters."""
         return "counts" if self.kind == "counts" else "shares"
 
     def unread(self, start: int, stop: int) -> np.ndarray[Any, Any]:
@@ -186,9 +186,9 @@ class Shares:
         return values
 
     def codes_of(self, rows: slice | Ints) -> Ints | None:
-        """(n, R) class positions by each rater; ABSENT and UNKNOWN where there is none.
+        """(n, R) class positions by each rater; ABSENT for missing labels, UNKNOWN for invalid ones.
 
-        None where raters are not told apart.
+        None if raters are not told apart.
         """
         if self.kind != "columns":
             return None
@@ -202,7 +202,7 @@ class Shares:
         return np.where(missing(given.reshape(-1)).reshape(given.shape), ABSENT, codes)
 
     def taken(self, rows: Ints) -> Shares:
-        """The outcomes of some rows, to be outcomes on their own."""
+        """The outcomes of some rows, as new outcomes."""
         some = copy(self)
         some.raw = np.asarray(to_host(self.raw[rows, ...]))
         if self._labels is not None:
@@ -211,17 +211,17 @@ class Shares:
         return some
 
     def positions_of(self, rows: slice | Ints) -> Array:
-        """Refuse: these outcomes are no single classes."""
+        """Refuse: these outcomes are shares, not single classes."""
         raise one_class_needed()
 
     def positions(self, start: int, stop: int) -> Array:
-        """Refuse: these outcomes are no single classes."""
+        """Refuse: these outcomes are shares, not single classes."""
         raise one_class_needed()
 
     # ---- what is wrong with them -----------------------------------------------------------
 
     def complaints(self) -> list[Offenders]:
-        """What may be wrong, with no rows yet: invalid values, and rows without a rater or without sum 1."""
+        """The requirements that may be broken, still without rows: valid values, a rater, a sum of 1."""
         if self.kind == "shares":
             values = Offenders("y", "must hold shares that are not negative", "sign")
             what = f"rows must sum to 1 within {self._unity.tolerance:g}"
@@ -235,7 +235,7 @@ class Shares:
         return [labels if self._labels is None else self._labels.offenders(), nobody]
 
     def judge(self, complaints: list[Offenders], start: int, stop: int, offset: int) -> None:
-        """Note which of the rows `start` to `stop` are invalid; `offset` is the number of the first row."""
+        """Add the invalid ones of rows `start` to `stop`; `offset` is the number of the first row."""
         rows, place = slice(start, stop), offset + start
         values, rest = complaints
         if self.kind == "columns":
@@ -258,7 +258,7 @@ class Shares:
 
 
 def one_class_needed() -> InputError:
-    """The error about outcomes of several raters where one class per row is needed."""
+    """The error about outcomes of several raters in a function for one class per row."""
     return InputError(
         "must be one class per row here",
         argument="y",
@@ -269,7 +269,7 @@ def one_class_needed() -> InputError:
 
 
 def outcomes_of(y: object, raters: Raters | None, p: Array, **options: Any) -> Outcomes | Shares:
-    """The outcomes in whatever form they come; shares are told by their values if `raters` does not say."""
+    """The outcomes in any form; without `raters`, their values tell whether they are shares."""
     if isinstance(y, Shares):
         return y
     if raters is not None:
@@ -279,7 +279,7 @@ def outcomes_of(y: object, raters: Raters | None, p: Array, **options: Any) -> O
 
 
 def _are_shares(y: object, p: Array) -> bool:
-    """Whether outcomes are (N, K) numbers of which some lie between 0 and 1."""
+    """Whether outcomes are (N, K) numbers, some of them strictly between 0 and 1."""
     if p.ndim != 2 or getattr(y, "ndim", 2) == 1 or is_traced(p):
         return False
     raw = to_array(y, "y")[0]
@@ -302,7 +302,7 @@ def _are_shares(y: object, p: Array) -> bool:
 
 
 def _with_gaps(raw: Array) -> np.ndarray[Any, Any]:
-    """Labels in which gaps can be told: whole numbers among missing values become floats."""
+    """Labels that can express gaps: whole numbers among missing values become floats."""
     labels = np.ascontiguousarray(to_host(raw))
     if labels.dtype.kind != "O":
         return labels

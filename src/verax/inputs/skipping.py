@@ -1,4 +1,4 @@
-"""Invalid rows left out on request: which, why, and results that say so.
+"""Invalid rows left out on request: which rows, the reasons, and results that report them.
 
 `invalid="skip"` is one of the options that all functions share when they read forecasts. The decorator
 `options.reads` calls `without_invalid` before such a function and `marked` after it, so the functions
@@ -39,11 +39,11 @@ from verax.inputs.validity import MANY
 
 # Arguments that have a value for every row, wherever they occur.
 PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids", "time", "folds")
-# What errors say where nothing is left to score.
+# Errors if no row is left to score.
 NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
-# How many numbers of rows are kept where parts of a file are put together.
+# The number of row numbers that are kept when parts of a file are merged.
 _KEPT = 10_000
-# What is wrong with a row, by the argument and the kind of its error.
+# Why a row is invalid, by the argument and the kind of its error.
 REASONS = {
     ("p", "finite"): "probabilities that are missing or not finite",
     ("p", "sign"): "probabilities below 0 or above 1",
@@ -62,7 +62,7 @@ REASONS = {
 
 
 class _Reasons(Spec):
-    """How many rows were left out for what reason."""
+    """The number of rows left out, by reason."""
 
     def __init__(self) -> None:
         super().__init__("add")
@@ -86,18 +86,18 @@ def _all_reasons(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, 
 
 
 class Skipped(Summary, kind="skipped rows"):
-    """The rows that were left out because they are invalid.
+    """The invalid rows that were left out.
 
     Attributes
     ----------
     n_given : int
-        How many rows there were.
+        The number of all rows.
     count : int
-        How many were left out.
+        The number of rows left out.
     rows : tuple of int
-        Their numbers, from 0; of a file at most the first 10,000.
+        Their numbers, from 0; at most the first 10,000 of a file.
     reasons : dict
-        How many were left out for what reason; a row may have several.
+        The number of rows left out by reason; a row may have several.
     """
 
     n_given: int = merges(Whole())
@@ -114,13 +114,13 @@ class Skipped(Summary, kind="skipped rows"):
         which = join([*shown, *([f"{more:,} more"] if more else [])])
         why = join(f"{n:,} with {reason}" for reason, n in self.reasons.items())
         verb, number = ("was", "row") if self.count == 1 else ("were", "rows")
-        # Of merged parts the numbers are not known.
+        # The numbers are unknown after merging parts.
         known = f" ({number} {which})" if shown else ""
         return f"{self.count:,} of {of} {verb} left out{known}: {why}"
 
     @property
     def caution(self) -> str:
-        """What to be wary of where many rows were left out; empty where few were."""
+        """A caution if many rows were left out; empty otherwise."""
         if self.count <= MANY * self.n_given:
             return ""
         share = 100 * self.count / self.n_given
@@ -130,21 +130,21 @@ class Skipped(Summary, kind="skipped rows"):
         )
 
     def __add__(self, other: Skipped) -> Skipped:
-        """The rows left out of both parts, in whatever order parts are added."""
+        """The rows left out of both parts; the order of parts does not matter."""
         return self.merge(other)
 
     def moved(self, start: int) -> Skipped:
-        """The same, numbered after earlier rows.
+        """The same rows, numbered after earlier ones.
 
         Parameters
         ----------
         start : int
-            How many rows come first.
+            The number of earlier rows.
 
         Returns
         -------
         Skipped
-            The same, with larger numbers of rows.
+            The same rows with larger numbers.
         """
         return replace(self, rows=tuple(row + start for row in self.rows))
 
@@ -160,21 +160,21 @@ class Skipped(Summary, kind="skipped rows"):
 
 
 class InvalidRows:
-    """The invalid rows among `n` rows, gathered reason by reason."""
+    """The invalid rows among `n` rows, collected by reason."""
 
     def __init__(self, n: int) -> None:
         self._n = n
         self._masks: dict[str, Bools] = {}
 
     def add(self, rows: Ints | Bools, reason: str) -> None:
-        """Note rows, by number or by a mask; one that is noted twice for a reason counts once."""
+        """Add rows for a reason, by number or mask; a row counts once per reason."""
         mask = self._masks.get(reason, np.zeros(self._n, np.bool_))
         mask[rows] = True
         if mask.any():
             self._masks[reason] = mask
 
     def add_offenders(self, broken: list[Offenders], kept: Ints) -> None:
-        """Note what a check found in the rows `kept`."""
+        """Add the invalid rows that a check named among the rows `kept`."""
         for offenders in broken:
             self.add(kept[offenders.numbers], REASONS[offenders.argument, offenders.kind])
 
@@ -196,11 +196,11 @@ class InvalidRows:
 
 
 class MaySkip(Result):
-    """What a result says of rows that were left out, and of invalid lists; a base of all results.
+    """Base of all results: rows that were left out, invalid lists, and sampling.
 
-    `skipped` is None unless invalid rows were to be left out. `faults` is what there is to say of the top
-    lists of each model, by its name. `sampled` are the numbers of rows of a random sample and of all rows,
-    where not all of them were looked at.
+    `skipped` is None unless invalid rows were to be left out. `faults` describes the invalid top lists of
+    each model, by name. `sampled` has the numbers of rows in a random sample and of all rows, if not all were
+    read.
     """
 
     _parts: ClassVar[tuple[type, ...]] = (Skipped, ListFaults)
@@ -210,11 +210,11 @@ class MaySkip(Result):
 
     @property
     def n_skipped(self) -> int:
-        """How many invalid rows were left out."""
+        """The number of invalid rows left out."""
         return 0 if self.skipped is None else self.skipped.count
 
     def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
-        """The same result, which knows what rows were left out and, by `rows`, the numbers of all others.
+        """The same result with the rows that were left out and, in `rows`, the numbers of the others.
 
         Parameters
         ----------
@@ -231,17 +231,17 @@ class MaySkip(Result):
         if skipped is None:
             return self
         marked = copy.copy(self if rows is None else self._renumbered(rows, skipped.n_given))
-        # Results are frozen; this is not one of their fields, because it is no part of what they found.
+        # Not a field, so bypass the frozen check.
         object.__setattr__(marked, "skipped", skipped)
         return marked
 
     def with_faults(self, faults: Mapping[str, ListFaults]) -> Self:
-        """The same result, which knows what there is to say of the lists of each model.
+        """The same result with the faults of the lists of each model.
 
         Parameters
         ----------
         faults : mapping of str to ListFaults
-            What there is to say of the lists of each model.
+            The faults of the lists of each model.
 
         Returns
         -------
@@ -255,7 +255,7 @@ class MaySkip(Result):
         return marked
 
     def with_sample(self, n_rows: int, of: int) -> Self:
-        """The same result, which knows that it comes from a random sample of all rows.
+        """The same result, marked as that of a random sample of rows.
 
         Parameters
         ----------
@@ -274,18 +274,18 @@ class MaySkip(Result):
         return marked
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
-        """With the rows it names called by `rows`, their numbers among all `n_given` rows."""
+        """The same with its rows numbered by `rows`, among all `n_given` rows."""
         return self
 
     def _ranges(self) -> Mapping[str, tuple[float, float, float]]:
-        """The mean of each score with its least and greatest value, where a result knows them."""
+        """The mean of each score with its lowest and highest possible value, if the result knows them."""
         return {}
 
     @property
     def skipped_bounds(self) -> dict[str, tuple[float, float]]:
-        """Bounds of each mean over all rows, with those left out at the least and the greatest value.
+        """Bounds of each mean over all rows: those left out have the lowest or the highest possible value.
 
-        They count like rows of mean weight. Unbounded rules have an infinite upper bound.
+        They count as rows of mean weight. The upper bound of an unbounded rule is infinite.
         """
         left = self.n_skipped
         if self.skipped is None or not left:
@@ -311,7 +311,7 @@ class MaySkip(Result):
         return left_out + [f"{name}: {text}" if name else text for name, text in on_lists.items() if text]
 
     def _noted(self) -> dict[str, Any]:
-        """What `to_dict` adds: an entry each, or none."""
+        """The entries that `to_dict` adds."""
         noted: dict[str, Any] = {} if self.skipped is None else {"skipped": self.skipped.to_dict()}
         if bounds := self.skipped_bounds:
             noted["skipped_bounds"] = {name: list(ends) for name, ends in bounds.items()}
@@ -322,11 +322,10 @@ class MaySkip(Result):
 
 
 def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[dict[str, Any], Skipped, Ints]:
-    """The arguments of a function less the invalid rows, what was left out, and the rows kept.
+    """The arguments of a function without invalid rows, the rows left out, and the numbers of those kept.
 
-    A row is left out if it is invalid for any model, for the outcome, or for its weight, and if it has no
-    group where there are groups. Without outcomes, forecasts alone are looked at. Of a `part` of all rows
-    none need be valid.
+    A row is left out if a forecast of any model, its outcome or its weight is invalid, or if its group is
+    missing. Without outcomes only forecasts are checked. A `part` of all rows need not have a valid row.
     """
     given = {name: _unmasked(value) if _by_row(name, value) else value for name, value in given.items()}
     if given.get("groups") is not None:
@@ -346,7 +345,7 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
                 kind="length",
                 found=f"there are {_n_rows(column, name)}",
             )
-        # Breakdowns by name, those of the report, show rows without a label apart.
+        # Breakdowns by name, as in the report, show rows without a label separately.
         if name in ("y", "groups", "time") or (name == "by" and not isinstance(given["by"], Mapping)):
             survey.add(_missing(column), REASONS[name, "missing"])
     first = survey.kept
@@ -361,7 +360,7 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
         broken = rows.offenders()
         about_y = next((offenders for offenders in broken if offenders.argument == "y"), None)
         if about_y is not None and not part and rows.outcomes.counts_from_one:
-            # Without the largest, each of the others would mean the class after its own.
+            # Without the largest label, each of the others would be read as the next class.
             raise about_y.error(*rows.outcomes.remedies())
         survey.add_offenders(broken, first)
     kept = survey.kept
@@ -383,7 +382,7 @@ def _by_row(name: str, value: Any) -> bool:
 
 
 def _columns(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Everything that has a value per row, with the name of its argument."""
+    """The columns with a value per row, each with the name of its argument."""
     for name in PER_ROW:
         values = given.get(name)
         for column in values.values() if isinstance(values, Mapping) else [values]:
@@ -392,7 +391,7 @@ def _columns(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _models(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The forecasts by the names of their models; a single model has none."""
+    """The forecasts by model; the name of a single model is empty."""
     models = given["forecasts"] if "forecasts" in given else given.get("p")
     models = models if isinstance(models, Mapping) else {"": models}
     if isinstance(given.get("y"), Mapping) or any(hasattr(p, "with_outcomes") for p in models.values()):
@@ -405,7 +404,7 @@ def _models(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def marked(result: Any, skipped: Skipped, kept: Ints, *, per_row: bool = False) -> Any:
-    """A result of the rows `kept` that notes the others; results per row have NaN for them."""
+    """A result for the rows `kept` that reports the others; numbers per row are NaN for these."""
     if isinstance(result, MaySkip):
         return result.with_skipped(skipped, kept)
     return _spread(result, kept, skipped.n_given) if per_row else result
@@ -428,7 +427,7 @@ def _unmasked(x: Any) -> Any:
 
 
 def _n_rows(x: Any, argument: str) -> int:
-    """The number of rows; what cannot be read as an array is refused as always."""
+    """The number of rows; refuses what cannot be read as an array."""
     if isinstance(x, Groups):
         return len(x.codes)
     array = to_array(x, argument)[0]
@@ -458,7 +457,7 @@ def take_rows(x: Any, rows: Ints) -> Any:
     if isinstance(x, Groups):
         return x.labels[x.codes][rows]
     if not hasattr(x, "__getitem__") or hasattr(x, "toarray"):
-        # One value or a sparse array, which is refused as it would be without skipping.
+        # A single value or a sparse array is refused later, as without skipping.
         return x
     package = type(x).__module__.partition(".")[0]
     if package in ("pandas", "pyarrow"):

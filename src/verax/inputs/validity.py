@@ -1,4 +1,4 @@
-"""What makes a row of probabilities valid: the one definition, for every pass and every engine.
+"""The one definition of a valid row of probabilities, for every pass and engine.
 
 A row is valid if no value is negative or NaN and its sum differs from 1 by at most the tolerance of its
 precision. The sum is the exact sum of its values, rounded once (`math.fsum`).
@@ -58,9 +58,9 @@ class Unity:
 
     @property
     def decimals(self) -> int:
-        """To how many decimals sums of probabilities are compared: .1 + .7 and .2 + .6 are the same.
+        """The number of decimals to which sums of probabilities are compared: .1 + .7 equals .2 + .6.
 
-        They depend on the tolerance, which stands for the precision that the forecasts came in.
+        It depends on the tolerance, and so on the precision of the forecasts.
         """
         return _DECIMALS[self.tolerance]
 
@@ -73,12 +73,12 @@ class Unity:
         return self.limit - n_classes * epsilon
 
     def both_classes(self, p: Array, xp: Namespace) -> Array:
-        """(n, 2) rows from probabilities of class 1; one above 1 within the tolerance leaves nothing."""
+        """(n, 2) rows from probabilities of class 1; one that exceeds 1 within the tolerance leaves 0."""
         rest = xp.where((p > 1) & (p <= 1 + self.limit), xp.zeros_like(p), 1 - p)
         return xp.stack([rest, p], axis=1)
 
     def holds(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which of some (n, K) rows are valid."""
+        """Whether each of some (n, K) rows is valid."""
         rows = rows.astype(np.float64, copy=False)
         with np.errstate(invalid="ignore", over="ignore"):
             off = np.abs(rows.sum(axis=1) - 1)
@@ -116,7 +116,7 @@ class Rescaled:
 
     @classmethod
     def of(cls, totals: np.ndarray[Any, Any], unity: Unity) -> Rescaled:
-        """The rows with these sums; sums that cannot be divided by are left to the checks."""
+        """The rows with these sums; checks refuse sums that cannot be divided by."""
         fits = np.isfinite(totals) & (totals > 0)
         off = totals[fits & (np.abs(totals - 1) > unity.limit)]
         return cls(totals.size, off.size, float(off.min(initial=math.inf)), float(off.max(initial=-math.inf)))
@@ -130,7 +130,7 @@ class Rescaled:
         )
 
     def sentence(self, rows: str = "rows") -> str:
-        """What was done, as a sentence; `rows` is what is divided.
+        """A sentence on the division; `rows` names what was divided.
 
         >>> Rescaled(400, 12, 0.93, 1.2).sentence()
         '12 of 400 rows were divided by their sums, 0.93 to 1.2.'

@@ -1,4 +1,4 @@
-"""What callers pass as prediction sets: masks, collections of classes, top lists or probabilities."""
+"""Prediction sets as callers pass them: masks, collections of classes, top lists or probabilities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from verax.inputs.skipping import REASONS, InvalidRows, Skipped, take_rows, with
 
 
 def as_sets(given: Any, y: object, classes: Sequence[Hashable] | None) -> Any:
-    """What a caller passes as sets; probabilities, a handle's rows and None stay as they are."""
+    """The argument `sets` as `Sets`; probabilities, the rows of a handle and None stay unchanged."""
     if given is None or isinstance(given, Sets):
         return given
     if isinstance(given, TopLists):
@@ -69,7 +69,7 @@ def _is_float_row(row: Any) -> bool:
 
 
 def _known(listed: Any, y: object) -> dict[str, Any]:
-    """All classes that sets or outcomes name: they are all that can be known where nobody stated them."""
+    """All classes that sets or outcomes name, for callers who do not state the classes."""
     flat, _ = flat_labels(listed)
     raw, _ = to_array(y, "y")
     if raw.ndim == 2:
@@ -82,7 +82,7 @@ def _known(listed: Any, y: object) -> dict[str, Any]:
 
 
 def without_invalid_sets(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, Ints]:
-    """The arguments of `sets` less the invalid rows, what was left out, and the rows kept."""
+    """The arguments of `sets` without invalid rows, the rows left out, and the numbers of those kept."""
     sets, others = given["sets"], {name: value for name, value in given.items() if name != "sets"}
     if sets is None or isinstance(sets, Mapping) or (hasattr(sets, "vocabulary")):
         raise InputError("cannot be 'skip' for top lists", argument="invalid", values=["skip"])
@@ -117,7 +117,7 @@ _PER_ROW = ("y", "weights", "groups", "by")
 
 
 def _are_probabilities(sets: Any) -> bool:
-    """Whether these are a table of numbers that are no mask."""
+    """Whether these are a table of numbers other than a mask."""
     if isinstance(sets, (Sets, list, tuple)) or getattr(sets, "ndim", 2) != 2:
         return False
     return kind_of(to_array(sets, "sets")[0]) == "real"
@@ -158,7 +158,7 @@ def _is_wrong(labels: Any, known: set[Hashable] | None) -> bool:
 
 
 def _n_classes(sets: Any, y: Any) -> int:
-    """A number of classes that no outcome exceeds but by mistake."""
+    """A number of classes that only invalid outcomes exceed."""
     if isinstance(sets, Sets):
         return sets.n_classes
     if not isinstance(sets, list) and getattr(sets, "ndim", 1) == 2:

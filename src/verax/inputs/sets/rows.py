@@ -20,7 +20,7 @@ _ROUNDING = 1e-12
 
 
 class Members(Protocol):
-    """What says which classes a distribution puts into its set.
+    """Chooses the classes of a distribution's set.
 
     `level` is the coverage that all sets claim, None for none; with `states_mass` every set claims the
     probability of its classes.
@@ -35,7 +35,7 @@ class Members(Protocol):
 
 @dataclass(frozen=True)
 class Mass:
-    """The most likely classes, until their probability reaches the level; of ties the first positions."""
+    """The most likely classes, until their probability reaches the level; ties go to first positions."""
 
     level: float
     states_mass: ClassVar[bool] = False
@@ -63,7 +63,7 @@ class Above:
 
 
 def mass_before(p: Floats) -> Floats:
-    """The probability of all classes that are likelier than each; of ties the first positions count as that.
+    """For each class the probability of all likelier ones; among ties, first positions count as likelier.
 
     >>> mass_before(np.array([[0.25, 0.5, 0.25]])).tolist()
     [[0.5, 0.0, 0.75]]
@@ -85,14 +85,14 @@ def check_level(level: object, argument: str = "level") -> float:
 
 
 def members_by(level: float | None, threshold: float | None) -> Members | None:
-    """How probabilities become sets: by their level, or by a threshold; None where neither is given."""
+    """How probabilities become sets: by a level or by a threshold; None without either."""
     if level is not None:
         return Mass(check_level(level))
     return None if threshold is None else Above(check_level(threshold, "threshold"))
 
 
 def no_way() -> InputError:
-    """The error about probabilities of which nobody said how they become sets."""
+    """The error about probabilities without a level or a threshold to make sets."""
     return InputError(
         "must be sets; these are probabilities, which state a set for every level",
         argument="sets",
@@ -110,7 +110,7 @@ _NUMBERS = 2**22
 
 @dataclass(frozen=True)
 class Reduced:
-    """What is kept of N sets.
+    """A summary of each of N sets.
 
     Attributes
     ----------
@@ -119,12 +119,12 @@ class Reduced:
     covered : bool array of shape (N,)
         Whether the outcome is one of them.
     low, high : arrays of shape (N,), or None
-        The positions of the lowest and the highest class, -1 for empty sets; None where positions mean
-        nothing.
+        The positions of the lowest and the highest class, -1 for empty sets; None for classes without an
+        order.
     distance : array of shape (N,), or None
         The steps from the outcome to the nearest class of its set; -1 for empty sets.
     claimed : array of shape (N,), or None
-        The coverage that each set claims, where sets claim different ones.
+        The coverage that each set claims, if sets differ in it.
     """
 
     size: Ints
@@ -135,13 +135,13 @@ class Reduced:
     claimed: Floats | None = None
 
     def at(self, rows: Any) -> Reduced:
-        """Of some of the sets."""
+        """The summary of some of the sets."""
         some: list[Any] = [None if column is None else column[rows] for column in vars(self).values()]
         return Reduced(*some)
 
     @staticmethod
     def joined(parts: list[Reduced]) -> Reduced:
-        """Of consecutive parts."""
+        """The summary of consecutive parts."""
         columns: list[Any] = [
             None if pieces[0] is None else np.concatenate(pieces)
             for pieces in zip(*(vars(part).values() for part in parts), strict=True)
@@ -163,15 +163,15 @@ class SetBatch:
 
     @property
     def n_rows(self) -> int:
-        """How many rows these are."""
+        """The number of rows."""
         return len(self.y)
 
 
 class SetRows(CheckedRows):
     """Sets with their outcomes and weights.
 
-    An outcome that is not among the classes of the sets has a negative code. `level` is the coverage that all
-    sets claim; None where they claim none, or one each.
+    An outcome not among the classes of the sets has a negative code. `level` is the coverage that all sets
+    claim; None if they claim none, or differ in it.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class SetRows(CheckedRows):
 
     @property
     def width(self) -> int:
-        """How many numbers a row has."""
+        """The number of numbers per row."""
         return 1
 
     @property
@@ -239,7 +239,7 @@ class SetRows(CheckedRows):
         )
 
     def outcomes(self) -> Groups:
-        """The classes that happened, and which of them in each row."""
+        """The classes that happened, and the one in each row."""
         if self._names is not None:
             return Groups.of(self._names(), self.n_rows)
         labels = np.arange(self.n_classes)
@@ -252,7 +252,7 @@ class SetRows(CheckedRows):
 
     @classmethod
     def of_lists(cls, rows: ListRows) -> SetRows:
-        """The classes that top lists name, which claim the probability that the lists give them."""
+        """The classes that top lists name; sets claim the probability that the lists give them."""
         lists = rows.lists
         codes = rows.batch(0, rows.n_rows).y
         covered = np.zeros(rows.n_rows, np.bool_)
@@ -268,7 +268,7 @@ class SetRows(CheckedRows):
 
     @classmethod
     def of_probabilities(cls, rows: Forecasts, made: Members, *, ends: bool) -> SetRows:
-        """The sets that probabilities state, some rows at a time."""
+        """The sets that probabilities state, made in blocks of rows."""
         parts, y = [], []
         weights: list[Any] = []
         for batch in rows.batches(max(1, _NUMBERS // rows.n_classes)):
@@ -291,7 +291,7 @@ class SetRows(CheckedRows):
 
 
 def check_one_each(y: Ints, n_sets: int) -> None:
-    """Refuse outcomes of which there are more or fewer than sets."""
+    """Refuse a number of outcomes that differs from the number of sets."""
     if len(y) != n_sets:
         raise InputError(
             "must have one outcome per set",
@@ -302,7 +302,7 @@ def check_one_each(y: Ints, n_sets: int) -> None:
 
 
 def reduced_mask(mask: Bools, y: Ints, claimed: Floats | None = None, *, ends: bool) -> Reduced:
-    """What is kept of sets that are rows of a mask, with the `ends` of ordered ones.
+    """The summary of sets given as rows of a mask, with the `ends` of ordered ones.
 
     Outcomes not among the classes are not covered.
     """
@@ -325,7 +325,7 @@ def reduced_mask(mask: Bools, y: Ints, claimed: Floats | None = None, *, ends: b
 
 
 def sizes_of(mask: Bools) -> Ints:
-    """The number of classes in each set. Sums of bytes are several times as fast as those of integers.
+    """The number of classes in each set. Summing bytes is several times faster than summing integers.
 
     >>> sizes_of(np.array([[True, False, True], [False, False, False]])).tolist()
     [2, 0]
@@ -340,7 +340,7 @@ def _to_ends(low: Ints, high: Ints, y: Ints) -> Ints:
 
 
 def reduced_lists(members: Ints, offsets: Ints, y: Ints, n_classes: int) -> Reduced:
-    """What is kept of sets that are lists of positions, in increasing order, one after the other."""
+    """The summary of sets given as increasing lists of positions, one after the other."""
     size = np.diff(offsets)
     row = np.repeat(np.arange(len(size)), size)
     covered = np.zeros(len(size), np.bool_)

@@ -71,12 +71,12 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
 
 
 def _several(x: object) -> bool:
-    """Whether it can be gone through. Arrays without dimensions only look as if they could."""
+    """Whether it can be iterated over; arrays without dimensions only seem so."""
     return hasattr(x, "__iter__") and getattr(x, "ndim", 1) != 0
 
 
 def label_positions(flat: list[Any], offsets: Ints, k: int, names: tuple[Hashable, ...] | None) -> Ints:
-    """The positions of the classes that sets name; refuses unknown ones."""
+    """The positions of the classes that sets name; refuses unknown classes."""
     known: Any = range(k) if names is None else {name: i for i, name in enumerate(names)}
     if names is not None and all(map(is_whole, flat)) and not any(map(is_whole, names)):
         # Whole numbers are positions where no class is a number.
@@ -334,11 +334,11 @@ class Sets:
 
     _claimed: Floats | None = None
 
-    # ---- what they are ---------------------------------------------------------------------
+    # ---- properties ------------------------------------------------------------------------
 
     @property
     def of_lists(self) -> bool:
-        """Whether the sets are those of top lists, whose classes have no positions."""
+        """Whether the sets come from top lists, whose classes have no positions."""
         return self._lists is not None
 
     def __len__(self) -> int:
@@ -352,7 +352,7 @@ class Sets:
         return np.diff(self._offsets)
 
     def __getitem__(self, row: int) -> tuple[Hashable, ...]:
-        """The classes of one set: their names, or their positions where they have none."""
+        """The classes of one set: their names, or their positions if they have none."""
         at = range(len(self))[row]
         if self._mask is not None:
             return tuple(map(self._name, np.flatnonzero(self._mask[at]).tolist()))
@@ -364,7 +364,7 @@ class Sets:
         return code if self.classes is None else self.classes[code]
 
     def to_labels(self) -> list[tuple[Hashable, ...]]:
-        """The classes of every set: their names, or their positions where they have none.
+        """The classes of every set: their names, or their positions if they have none.
 
         Returns
         -------
@@ -465,7 +465,7 @@ class Sets:
         ordered: bool = False,
         part: bool = False,
     ) -> SetRows:
-        """The sets as rows to be scored. `sets`, `compare` and rules call this; users need not.
+        """The sets as rows to be scored; called by `sets`, `compare` and rules.
 
         Parameters
         ----------
@@ -538,7 +538,7 @@ class Sets:
 
 
 def sets_made_by(made: Members, rows: Forecasts) -> Sets:
-    """The sets that `made` takes from full distributions, whose outcomes do not matter."""
+    """The sets that `made` takes from full distributions; their outcomes do not matter."""
     p = to_host(widen(rows.batch(0, rows.n_rows).p)).astype(float, copy=False)
     mask = made.mask(p)
     sets = Sets.from_mask(mask, classes=rows.classes, level=made.level)
