@@ -237,7 +237,7 @@ class Recipe(ABC, Generic[S]):
         """The summary of at least one row."""
 
     def more(self, part: Part, earlier: S | None) -> S:
-        """The summary of some rows, to be merged with an earlier one; rows that cannot matter may be left out."""
+        """The summary of some rows, to merge with an earlier one; may leave out rows that cannot matter."""
         return self.take(part)
 
     def n_groups(self, summary: S) -> int:

@@ -13,7 +13,7 @@ from verax.inputs.records.shapes import read_tokens
 
 
 def read_rows(rows: object) -> Iterable[Any]:
-    """Rows from a JSON Lines file if `rows` names one, else `rows` themselves."""
+    """The rows of the JSON Lines file that `rows` names, or `rows` themselves."""
     if isinstance(rows, (str, PathLike)):
         return read_lines(rows)
     # Numbers are no rows here, and some arrays cannot be iterated over.

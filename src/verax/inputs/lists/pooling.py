@@ -65,18 +65,18 @@ def combine(
 
 @dataclass(frozen=True)
 class Pool:
-    """What every forecaster says of each class that any of them lists, row by row.
+    """The probabilities of all forecasters for each class that any of them lists, row by row.
 
     Attributes
     ----------
     rows, classes : (E,) int arrays
         The pairs of a row and a class that someone lists, in the order of the rows.
     says : array of shape (E, M)
-        The probability that each forecaster gives: the proxy of their list where they do not list the class.
+        The probability that each forecaster gives: the proxy of their list for classes that it lacks.
     rest : array of shape (N, M)
-        These proxies: what each forecaster gives every other class.
+        The proxies: the probability that each forecaster gives every other class.
     lengths : (N,) int array
-        How many classes are listed in each row.
+        The number of classes listed in each row.
     """
 
     rows: Ints
@@ -163,7 +163,7 @@ class Pool:
 
 
 def _several(given: object) -> list[Any]:
-    """The forecasts of each forecaster: lists, or what has a row per case and a column per class."""
+    """The forecasts of each forecaster: lists, or arrays with a row per case and a column per class."""
     one = hasattr(given, "__array_namespace__") or isinstance(
         given, (TopLists, type, np.ndarray, str, Mapping)
     )
@@ -183,7 +183,7 @@ def _several(given: object) -> list[Any]:
 def as_lists(given: Iterable[Any], **form: Any) -> list[TopLists]:
     """The forecasts of all forecasters as lists over the same rows and classes.
 
-    Full distributions are lists of all classes; `form` says how they are written.
+    Full distributions become lists of all classes; `form` has the options for reading them.
     """
     lists = []
     for forecasts in given:
@@ -223,7 +223,7 @@ def _check_same_problem(lists: Sequence[TopLists]) -> None:
 
 
 def shares(weights: Any, n: int) -> Floats:
-    """The weights of n forecasters, divided by their sum; equal where none are given."""
+    """The weights of n forecasters, divided by their sum; equal by default."""
     raw = np.ones(n) if weights is None else to_host(to_array(weights, "weights")[0])
     numbers = kind_of(raw) in ("real", "integer", "bool") and raw.shape == (n,)
     share = raw.astype(np.float64) if numbers else np.full(n, np.nan)

@@ -27,7 +27,7 @@ from verax.kernels.threads import n_cores
 MASS_TOLERANCE = 1e-12
 # The code of the decision of an empty list, which is that of no class and of no outcome.
 NOTHING = -(2**62)
-# So many lists are brought into order and looked at while a cache holds them.
+# The number of lists that are ordered and checked at a time, while they are in a cache.
 _AT_ONCE = 2048
 
 
@@ -44,9 +44,9 @@ class ListMasses:
     kept : ndarray
         The length of the largest valid sublist: the whole list where it is valid.
     unaccounted_kept : ndarray
-        What that sublist leaves unaccounted for.
+        The probability that this sublist leaves unaccounted for.
     tolerance : float
-        Differences in probability up to this counted as rounding.
+        Differences in probability up to this were treated as rounding.
     """
 
     total: Floats
@@ -71,7 +71,7 @@ class ListMasses:
 
 
 class _Scratch:
-    """What a thread needs to bring lists into order, a few at a time."""
+    """The buffers with which a thread orders lists, a few at a time."""
 
     def __init__(self, lists: Ragged, module: Any, length: int | None) -> None:
         self._lists, self._module, self._length = lists, module, length
@@ -98,7 +98,7 @@ class _Scratch:
         return rising
 
     def repeats(self, offsets: Ints, codes: Ints, values: Floats) -> int:
-        """How many of these lists have a class twice."""
+        """The number of these lists that name a class twice."""
         self._slots[:] = -1
         n = offsets.size - 1
         suspected = self._module.repeated(
@@ -112,7 +112,7 @@ class _Scratch:
 
 
 def _faulty(codes: Ints, values: Floats, n_codes: int, tolerance: float) -> bool:
-    """Whether an entry is no probability, or stands for no class. Missing values compare as false."""
+    """Whether an entry is not a probability, or not of a class. Missing values compare as false."""
     if not codes.size:
         return False
     known = codes.min() >= 0 and int(codes.max()) < n_codes
@@ -136,7 +136,7 @@ class Ragged:
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def ordered(self) -> Ragged:
-        """The lists with the most confident class first; equals stay in the order given."""
+        """The lists with the most confident class first; ties keep their order."""
         classes, confidences, offsets = self.classes, self.confidences, self.offsets
         if not self.rising():
             return self
@@ -148,7 +148,7 @@ class Ragged:
         return Ragged(*out, offsets)
 
     def order_longer(self, length: int, codes: Ints, values: Floats) -> None:
-        """Write the lists that are longer than this with the most confident class first."""
+        """Write the lists longer than this, with the most confident class first."""
         for index in self.rectangles(self.lengths > length):
             rank = np.argsort(-self.confidences[index], axis=1, kind="stable")
             moved = np.take_along_axis(index, rank, axis=1)
@@ -168,11 +168,11 @@ class Ragged:
     def taken_in(
         self, n_classes: int, n_codes: int, tolerance: float, slack: float
     ) -> tuple[Ragged, ListMasses, int] | None:
-        """The lists in order, with arrays of their own, their survey, and how many entries were moved.
+        """Copies of the lists in order, their survey, and the number of entries that were moved.
 
-        None where array calls answer, and where a list has a fault, which the checks then name: a code that
-        stands for no class, a confidence that is no probability, a class twice, or a sum that is off by more
-        than the tolerance.
+        None without compiled code, or if a list has a fault, which the checks then name: a code without a
+        class, a confidence that is not a probability, a repeated class, or a sum that is off by more than the
+        tolerance.
         """
         module = self.compiled
         if module is None:
@@ -200,7 +200,7 @@ class Ragged:
                         codes[offsets[0] : offsets[-1]], values[offsets[0] : offsets[-1]], n_codes, tolerance
                     )
                     or bool(part.total.max() > 1 + tolerance)
-                    # Whether a list of all classes has less than all probability is for the checks to see.
+                    # The checks find lists of all classes that sum to less than 1.
                     or (full and bool(part.total.min() < 1 - tolerance))
                 )
 
@@ -211,7 +211,7 @@ class Ragged:
         return Ragged(codes, values, self.offsets), survey, moved
 
     def _length_of_all(self, most: int) -> int | None:
-        """The length of all lists, if it is one and at most `most`: these are sorted together."""
+        """The common length of all lists, if it is at most `most`: these are sorted together."""
         if not 0 < self.confidences.size <= most * self.n_rows:
             return None
         first = int(self.lengths[0])
@@ -227,7 +227,7 @@ class Ragged:
 
     @cached_property
     def row_of(self) -> Ints:
-        """The row that each entry belongs to."""
+        """The row of each entry."""
         return np.repeat(np.arange(self.n_rows), self.lengths)
 
     @property
@@ -238,7 +238,7 @@ class Ragged:
         return firsts
 
     def decisions(self, ranks: Ints | None = None) -> Ints:
-        """The code of the class that each list decides for: of those it puts first the one of lowest rank.
+        """The code of the class that each list decides for: of its most likely ones the one of lowest rank.
 
         Ranks are the codes themselves unless given by code. An empty list decides for NOTHING.
         """
@@ -258,7 +258,7 @@ class Ragged:
 
     @property
     def compiled(self) -> Any:
-        """The compiled kernels; None where compiling would take longer than it saves."""
+        """The compiled kernels; None if compiling would take longer than it saves."""
         if not compiles(self.confidences.size, Ragged):
             return None
         from verax.kernels import lists as list_kernels
@@ -273,7 +273,7 @@ class Ragged:
             list(pool.map(work, edges[:-1], edges[1:]))
 
     def rectangles(self, among: Bools | None = None) -> Iterator[Ints]:
-        """For each length, the positions of the entries of all lists of that length: (rows, length)."""
+        """For each length, the (rows, length) positions of the entries of all lists of that length."""
         chosen = self.lengths > 0 if among is None else among & (self.lengths > 0)
         for length in np.unique(self.lengths[chosen]).tolist():
             rows = np.flatnonzero(chosen & (self.lengths == length))
@@ -303,7 +303,7 @@ class Ragged:
         return np.bincount(self.row_of, values, self.n_rows).astype(np.float64, copy=False)
 
     def repeated(self) -> tuple[Bools, Ints]:
-        """Which lists have a class twice, and that class (the code 0 elsewhere)."""
+        """A mask of lists that name a class twice, and that class (code 0 elsewhere)."""
         twice, which = np.zeros(self.n_rows, np.bool_), np.zeros(self.n_rows, np.int64)
         module, among = self.compiled, self.lengths > 1
         if module is not None:
@@ -326,7 +326,7 @@ class Ragged:
     def survey(self, n_classes: int, slack: float = 0.0) -> ListMasses:
         """The mass of every list over `n_classes` classes, and its largest valid sublist.
 
-        `slack` is how far the sums of the distributions that the lists are taken from differ from 1.
+        `slack` is the largest difference from 1 of the sums of the distributions behind the lists.
         """
         n, m, tolerance = self.n_rows, as_float(n_classes), MASS_TOLERANCE + slack
         module = self.compiled
@@ -346,7 +346,7 @@ class Ragged:
         return ListMasses(total, left, kept, left_kept, tolerance)
 
     def _mass(self, m: float) -> tuple[Floats, Floats]:
-        """The sums of the lists and what they leave. High parts add up exactly, so no digit is lost."""
+        """The sums of the lists and the rest to 1. High parts add up exactly, so no digit is lost."""
         high = np.rint(self.confidences * GRID) / GRID
         low = self.sums(self.confidences - high)
         high = self.sums(high)
@@ -368,14 +368,14 @@ class Ragged:
 
 
 def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A view that cannot be written to, so that compiled code sees one type of array only."""
+    """A read-only view, so that compiled code sees a single type of array."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def offsets_of(lengths: Ints) -> Ints:
-    """Where lists of these lengths begin, and where the last one ends."""
+    """The offsets of lists with these lengths: where each begins, and where the last ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 

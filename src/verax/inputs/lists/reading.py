@@ -1,4 +1,4 @@
-"""Lists from arrays of different shapes, from names and from dense rows, with the checks of each."""
+"""Top lists from arrays of different shapes, from names and from dense rows, with their checks."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from verax.inputs.validity import Unity, tolerance_of
 
 
 def column_of_lists(x: Any, argument: str) -> tuple[np.ndarray[Any, Any], Ints] | list[Any] | None:
-    """The entries of a column of lists and where each list begins; None for what is no such column.
+    """The entries and offsets of a column of lists; None for any other object.
 
-    A column of Python objects is returned as a list of them.
+    A column of Python objects is returned as a list.
     """
     package = type(x).__module__.partition(".")[0]
     if package == "polars":
@@ -77,7 +77,7 @@ def _from_arrow(x: Any, argument: str) -> tuple[np.ndarray[Any, Any], Ints] | No
             count=x.null_count,
         )
     lengths = to_host(to_array(pc.list_value_length(x), argument)[0]).astype(np.int64)
-    # Of chunks, and of slices, the entries of their own lists.
+    # For chunks and slices these are the entries of their own lists.
     entries = pc.list_flatten(x)
     return to_host(to_array(entries, argument)[0]), offsets_of(lengths)
 
@@ -89,7 +89,7 @@ _ROUNDING = 1e-9
 
 
 def flatten(x: object, offsets: object | None, argument: str) -> tuple[np.ndarray[Any, Any], Ints]:
-    """One flat array of all entries, and where each row begins."""
+    """One flat array of all entries, and the offsets of rows."""
     if offsets is None:
         column = column_of_lists(x, argument)
         if isinstance(column, tuple):
@@ -132,21 +132,21 @@ def _concatenate(rows: Sequence[Any], argument: str) -> tuple[np.ndarray[Any, An
 
 
 def _objects(parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """Arrays of different types one after the other, every value as it is; no arrays make integers."""
+    """Arrays of different types in sequence, with unchanged values; no arrays give integers."""
     values = [value for part in parts for value in part.tolist()]
     numbers = all(part.dtype.kind in "iuf" for part in parts)
     return np.array(values) if numbers and values else _column(values) if values else np.zeros(0, np.int64)
 
 
 def _column(values: list[Any]) -> np.ndarray[Any, Any]:
-    """Python objects as a 1-D array of objects, even where they are sequences."""
+    """Python objects, even sequences, as a 1-D array of objects."""
     array = np.empty(len(values), np.object_)
     array[:] = values
     return array
 
 
 def _size(row: Any) -> int:
-    """The length of a sequence; -1 for what has none."""
+    """The length of an object; -1 if it has none."""
     try:
         return len(row)
     except TypeError:
@@ -174,7 +174,7 @@ def check_offsets(offsets: object, entries: np.ndarray[Any, Any], argument: str)
 
 
 def check_same_lists(starts: Ints, value_starts: Ints) -> None:
-    """Refuse classes and confidences that do not go together."""
+    """Refuse classes and confidences that do not match."""
     if starts.size != value_starts.size:
         raise InputError(
             "must have one list for each list of classes",
@@ -238,9 +238,9 @@ def complete_vocabulary(names: Sequence[Hashable] | None, n_classes: int) -> Cla
 def encode(
     keys: list[Any], starts: Ints, n_classes: int, vocabulary: ClassVocabulary | None, argument: str
 ) -> tuple[ClassVocabulary | None, Ints]:
-    """Codes for classes of any kind: positions where they are small integers, else a vocabulary's.
+    """Codes of classes of any kind: positions if they are small integers, else those of a vocabulary.
 
-    `starts` says where each list begins among the keys.
+    `starts` are the offsets of lists in the keys.
     """
     integers = all(map(is_whole, keys))
     numbered = vocabulary is not None and any(isinstance(name, Number) for name in vocabulary.names)
@@ -272,7 +272,7 @@ def encode(
 def _no_class(
     wanted: str, argument: str, at: int, keys: list[Any], starts: Ints, why: str, *remedies: Remedy
 ) -> InputError:
-    """The error for the key at one place, which is none of the classes."""
+    """The error about a key that is not among the classes."""
     row = int(np.searchsorted(starts, at, side="right")) - 1
     return InputError(
         f"must hold {wanted}",
@@ -286,7 +286,7 @@ def _no_class(
 
 
 def rescaled(confidences: np.ndarray[Any, Any], starts: Ints, n_classes: int) -> Floats:
-    """Confidences with every list of all classes divided by its sum; shorter lists stay as they are."""
+    """Confidences, with every list of all classes divided by its sum; shorter lists stay unchanged."""
     values = np.array(confidences, np.float64)
     lengths = np.diff(starts)
     whole = lengths >= as_float(n_classes)
@@ -299,9 +299,9 @@ def rescaled(confidences: np.ndarray[Any, Any], starts: Ints, n_classes: int) ->
 
 
 def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints, Floats, Bools]:
-    """The classes, probabilities and lengths of the top lists of dense rows, and the sums of the rows.
+    """The classes, probabilities and lengths of the top lists of dense rows, the sums of the rows, and ties.
 
-    The last are the rows in which an unlisted class is as likely as a listed one.
+    Ties are rows in which an unlisted class is as likely as a listed one.
     """
     n, m = p.shape
     totals = p.sum(axis=1)
@@ -313,7 +313,7 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
         lengths = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, m)
         lengths = np.where(mass <= 0, 0, lengths).astype(np.int64)
         listed = np.arange(m) < lengths[:, None]
-        # What follows the last listed class, which is not in lists of none or all.
+        # The class after the last listed one; lists of none or all have none.
         following = np.take_along_axis(values, np.minimum(lengths, m - 1)[:, None], axis=1)[:, 0]
         last = np.take_along_axis(values, np.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
         tied = (lengths > 0) & (lengths < m) & (following == last)
@@ -340,7 +340,7 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
 
 
 def check_size(n_classes: object, vocabulary: ClassVocabulary | None) -> int:
-    """`n_classes` as a Python integer, if there are no more names than that."""
+    """`n_classes` as a Python integer; refuses fewer classes than names."""
     of_sets = vocabulary is not None and not vocabulary.spelled
     m = check_n_classes(n_classes, most=MOST_SETS if of_sets else MOST_CLASSES)
     if vocabulary is not None and len(vocabulary) > m:
@@ -355,7 +355,7 @@ def check_size(n_classes: object, vocabulary: ClassVocabulary | None) -> int:
 
 
 def check_confidences(lists: Ragged, tolerance: float) -> None:
-    """Refuse confidences that are no probabilities."""
+    """Refuse confidences that are not probabilities."""
     t, most = lists.confidences, 1 + Unity(tolerance).limit
     if t.size and not (t.min() >= 0 and t.max() <= most):
         wrong = ~((t >= 0) & (t <= most))
@@ -363,7 +363,7 @@ def check_confidences(lists: Ragged, tolerance: float) -> None:
 
 
 def check_positions(lists: Ragged, n_classes: int) -> None:
-    """Refuse codes that stand for no class."""
+    """Refuse codes without a class."""
     codes = lists.classes
     if codes.size and not (codes.min() >= 0 and int(codes.max()) < n_classes):
         wrong = (codes < 0) | (codes > min(n_classes - 1, 2**63 - 1))
@@ -372,7 +372,7 @@ def check_positions(lists: Ragged, n_classes: int) -> None:
 
 
 def _first_entries(lists: Ragged, wrong: Any, values: Any, bad: Offenders) -> InputError:
-    """The error that names the lists with wrong entries, each with its first."""
+    """The error about lists with invalid entries, with the first of each."""
     rows, first = np.unique(lists.row_of[wrong], return_index=True)
     mask = np.zeros(lists.n_rows, np.bool_)
     mask[rows] = True
@@ -383,7 +383,7 @@ def _first_entries(lists: Ragged, wrong: Any, values: Any, bad: Offenders) -> In
 
 
 def check_repeats(lists: Ragged, vocabulary: ClassVocabulary | None) -> None:
-    """Refuse lists that have a class twice."""
+    """Refuse lists that name a class twice."""
     twice, which = lists.repeated()
     if not twice.any():
         return
@@ -397,7 +397,7 @@ def check_repeats(lists: Ragged, vocabulary: ClassVocabulary | None) -> None:
 
 
 def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float) -> None:
-    """Refuse lists that have more than all probability, or all classes and less."""
+    """Refuse lists with a sum above 1, and lists of all classes with a sum below 1."""
     verbs, limit = ("sums to", "sum to"), Unity(tolerance).limit
     whole = lengths >= as_float(n_classes)
     rescale = passing("to rescale lists of all classes", normalize=True)
@@ -421,7 +421,7 @@ def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float)
 def read_label_probabilities(
     q: object, labels: Sequence[Hashable] | None
 ) -> tuple[Floats, Sequence[Hashable] | int]:
-    """(N, L) probabilities of labels, and the labels; only their number where they have no names."""
+    """(N, L) probabilities of labels, and the labels, or their number if they have no names."""
     raw, columns = to_array(q, "q")
     values = to_host(raw)
     if values.ndim != 2 or values.shape[1] < 1 or kind_of(values) not in ("real", "integer", "bool"):
@@ -447,14 +447,14 @@ def read_label_probabilities(
 
 
 Names: TypeAlias = Sequence[Hashable] | None
-# Codes, confidences, offsets and the number of classes; the vocabulary and what tolerance there is.
+# Codes, confidences, offsets and the number of classes; the vocabulary and the tolerance.
 Made: TypeAlias = tuple[tuple[Any, Any, Any, int], dict[str, Any]]
 
 
 def of_arrays(
     classes: object, confidences: object, n_classes: int, offsets: object, names: Names, normalize: bool
 ) -> Made:
-    """Classes and confidences in arrays or columns."""
+    """Lists from classes and confidences in arrays or columns."""
     m = check_n_classes(n_classes)
     flat, starts = flatten(classes, offsets, "classes")
     values, value_starts = flatten(confidences, offsets, "confidences")
@@ -479,7 +479,7 @@ def of_arrays(
 def of_dicts(
     rows: Iterable[Mapping[Any, float]], n_classes: int, names: Names, tolerance: float, normalize: bool
 ) -> Made:
-    """Rows of {class: confidence}."""
+    """Lists from rows of {class: confidence}."""
     m = check_n_classes(n_classes)
     keys: list[Hashable] = []
     values: list[float] = []
@@ -506,7 +506,7 @@ def of_dicts(
 
 
 def of_decisions(decisions: object, n_classes: int, names: Names) -> Made:
-    """The one class decided for, with certainty."""
+    """Lists of a single class, which is certain."""
     m = check_n_classes(n_classes)
     vocabulary = complete_vocabulary(names, m)
     try:
@@ -519,9 +519,9 @@ def of_decisions(decisions: object, n_classes: int, names: Names) -> Made:
 def of_probabilities(
     p: object, k: int | None, mass: float | None, options: dict[str, Any]
 ) -> tuple[Made, Bools]:
-    """The `k` most likely classes of each row, or those that together reach `mass`.
+    """Lists of the `k` most likely classes of each row, or of those that together reach `mass`.
 
-    With them, whether an unlisted class is as likely as the last listed one.
+    The second result tells whether an unlisted class is as likely as the last listed one.
     """
     raw, columns = to_array(p, "p")
     n = int(raw.shape[0]) if raw.ndim else 0
@@ -551,7 +551,7 @@ def of_probabilities(
 
 
 def of_label_probabilities(q: object, k: int, labels: Names) -> Made:
-    """The `k` most likely sets of independent labels."""
+    """Lists of the `k` most likely sets of independent labels."""
     values, names = read_label_probabilities(q, labels)
     check_count("k", k, least=0)
     m = 2 ** len(LabelSets((), names).labels)
@@ -566,7 +566,7 @@ def of_label_sets(
     confidences: Sequence[Sequence[float]] | None,
     labels: Sequence[Hashable] | int,
 ) -> Made:
-    """Given label sets."""
+    """Lists of given label sets."""
     known = LabelSets((), labels)
     rows = [_sets(row, number) for number, row in enumerate(_rows(sets, "sets"))]
     numbers = known.numbers([label_set for row in rows for label_set in row], "sets")
@@ -581,7 +581,7 @@ def of_label_sets(
 
 
 def _rows(rows: Any, argument: str = "rows") -> Iterable[Any]:
-    """What can be read as one row after the other."""
+    """An iterable of rows; refuses anything else."""
     # Numbers are no rows here, and some arrays cannot be iterated over.
     array = hasattr(rows, "__array_namespace__") and not isinstance(rows, np.ndarray)
     if array or isinstance(rows, (str, bytes, type, Mapping)) or not isinstance(rows, Iterable):
@@ -608,7 +608,7 @@ def _sets(row: Any, number: int) -> list[Any]:
 
 
 def _numbers(values: list[Any], keys: list[Any], starts: Ints) -> Floats:
-    """Confidences given one by one as doubles; texts are no numbers, whatever they say."""
+    """Confidences given one by one, as doubles; texts are refused, even of numbers."""
     try:
         array = np.array(values) if values else np.zeros(0)
         if array.ndim == 1 and array.dtype.kind in "fiubO":

@@ -1,4 +1,4 @@
-"""Top lists with their outcomes, as rows that the pass can read."""
+"""Top lists with their outcomes, as rows that can be scored."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ class ListBatch:
 
     @property
     def n_rows(self) -> int:
-        """How many rows these are."""
+        """The number of rows."""
         return int(self.y.size)
 
 
 class KeptStatistics:
-    """Row statistics of lists with some outcomes, kept for the next rule that asks for them.
+    """Row statistics of lists with their outcomes, kept for the next rule that needs them.
 
-    Neither the lists nor the codes of the outcomes are the caller's arrays, so they cannot change. Blocks of
-    rows are noted when they are whole, so threads may fill them in any order.
+    Lists and codes of outcomes are copies of the caller's arrays, so they cannot change. Blocks of rows are
+    registered when complete, so threads may fill them in any order.
     """
 
     def __init__(self, y: Ints) -> None:
@@ -64,11 +64,11 @@ class KeptStatistics:
         self._blocks: set[tuple[int, int]] = set()
 
     def are_of(self, y: Ints) -> bool:
-        """Whether these outcomes are the same."""
+        """Whether the statistics belong to these outcomes."""
         return np.array_equal(self.y, y)
 
     def put(self, start: int, stop: int, statistics: Mapping[str, Floats]) -> None:
-        """Keep the statistics of a block of rows, the same ones of every block."""
+        """Keep the statistics of a block of rows; all blocks have the same ones."""
         for name, values in statistics.items():
             if name not in self._values:
                 self._values.setdefault(name, np.empty(self.y.size))
@@ -76,25 +76,25 @@ class KeptStatistics:
         self._blocks.add((start, stop))
 
     def get(self, start: int, stop: int) -> dict[str, Floats] | None:
-        """The statistics of a block of rows; None where they are not known."""
+        """The statistics of a block of rows; None if unknown."""
         if (start, stop) not in self._blocks:
             return None
         return {name: values[start:stop] for name, values in self._values.items()}
 
 
 class ListFaults(Summary, kind="faults of lists"):
-    """What a result says of the lists it is about, beside its numbers.
+    """The faults of top lists that a result reports beside its numbers.
 
     Attributes
     ----------
     n_lists : int
-        How many lists there are.
+        The number of lists.
     n_invalid : int
-        How many of them are invalid.
+        The number of invalid lists.
     unmatched : str
-        Where lists name their classes and no outcome is one of these names: an example of both.
+        If no outcome is among the class names of the lists: an example of both.
     n_by_mass : int
-        How many of them were cut at a given mass instead of a given length.
+        The number of lists that were cut at a given mass instead of a given length.
     """
 
     n_lists: int = merges(Whole())
@@ -109,19 +109,19 @@ class ListFaults(Summary, kind="faults of lists"):
         return " ".join(filter(None, [invalid, BY_MASS if self.n_by_mass else "", self.unmatched]))
 
     def merge(self, other: ListFaults) -> ListFaults:
-        """What there is to say of the lists of both, in whatever order they are merged."""
+        """The faults of the lists of both; the order of merging does not matter."""
         counts = self.n_lists + other.n_lists, self.n_invalid + other.n_invalid
         n_by_mass = self.n_by_mass + other.n_by_mass
         if not self.n_lists or not other.n_lists:
             return ListFaults(*counts, self.unmatched or other.unmatched, n_by_mass)
-        # Where no part names an outcome: of the examples the one with the shortest text.
+        # If no part names an outcome, keep the shortest example.
         both = [self.unmatched, other.unmatched]
         shortest = min(both, key=lambda text: (len(text), text)) if all(both) else ""
         return ListFaults(*counts, shortest, n_by_mass)
 
     @classmethod
     def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Earlier files do not tell lists of a given mass apart.
+        # Earlier files lack the number of lists of a given mass.
         return {"n_by_mass": 0, **values}
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class ListFaults(Summary, kind="faults of lists"):
 
 
 class CheckedRows(ABC):
-    """Rows of NumPy arrays that were checked when they were made."""
+    """Rows of NumPy arrays, checked when they are made."""
 
     n_classes: int
     weights: Array | None
@@ -166,12 +166,11 @@ class CheckedRows(ABC):
 class ListRows(CheckedRows):
     """Checked lists with their survey, the codes of the outcomes and the weights.
 
-    An outcome that no list names has a code that no listed class has. `vocabulary` and `given` say what the
-    codes stand for, and what the outcomes were before they became codes. `n_reordered` entries stood below a
-    less likely one. A `part` of all rows may have no row
-    and no weight; `first_row` is the number of its first row in the whole. `kept` are statistics of the same
-    lists with the same outcomes from earlier calls. `choices` are the numbers of classes that rows can have,
-    where these are fewer than all. `by_mass` is whether lists were cut at a given mass.
+    An outcome that no list names has a code of its own. `vocabulary` has the names behind the codes, `given`
+    the outcomes before they became codes. `n_reordered` entries stood below a less likely one. A `part` of
+    all rows may be empty or without weight; `first_row` is the number of its first row in the whole. `kept` are
+    statistics of the same lists with the same outcomes from earlier calls. `choices` are the numbers of
+    classes that rows can have, if fewer than all. `by_mass` tells whether lists were cut at a given mass.
     """
 
     kept: KeptStatistics | None
@@ -239,14 +238,14 @@ class ListRows(CheckedRows):
             self.vocabulary,
         )
 
-    # ---- what one row looks like -----------------------------------------------------------
+    # ---- single rows -----------------------------------------------------------------------
 
     def name(self, code: int) -> Hashable:
         """The class with this code."""
         return code if self.vocabulary is None else self.vocabulary.name(code)
 
     def outcome(self, row: int) -> Hashable:
-        """What happened: the name of the class, or its position where classes have no names."""
+        """The outcome of a row: the name of the class, or its position if classes have no names."""
         code = int(self._y[row])
         if code >= 0 or self.vocabulary is None:
             return self.name(code)
@@ -281,19 +280,19 @@ class ListRows(CheckedRows):
         return ListRows(lists, survey, self.n_classes, self._y[places], weights, groups, **options)
 
     def heads(self, k: int) -> ListRows:
-        """The `k` most likely classes of every list; shorter lists stay as they are."""
+        """The `k` most likely classes of every list; shorter lists stay unchanged."""
         lengths = np.minimum(self._lists.lengths, min(k, int(self._lists.lengths.max(initial=0))))
         return self.with_lists(self._lists.heads(lengths), self._survey.tolerance - MASS_TOLERANCE)
 
     def with_lists(self, lists: Ragged, slack: float) -> ListRows:
-        """Other lists of the same rows; the sums of what they were taken from differ from 1 by `slack`."""
+        """Other lists for the same rows; sums of the distributions behind them differ from 1 by `slack`."""
         made = copy(self)
         made._lists, made._survey, made.kept = lists, lists.survey(self.n_classes, slack), None
         return made
 
     @property
     def faults(self) -> ListFaults:
-        """How many lists are invalid, and whether outcomes and lists speak of the same classes."""
+        """The number of invalid lists, and whether outcomes and lists name the same classes."""
         n_invalid = int(np.count_nonzero(self._survey.kept < self._lists.lengths))
         return ListFaults(self.n_rows, n_invalid, self._unmatched(), self.n_rows if self.by_mass else 0)
 
@@ -310,7 +309,7 @@ class ListRows(CheckedRows):
 
 
 def check_weights(weights: object, n: int, *, part: bool = False) -> Floats:
-    """Weights as a private copy: finite, not negative, not all zero unless they are a part of all."""
+    """Weights as a private copy: finite, not negative, and not all zero unless these are a part of all."""
     raw, _ = to_array(weights, "weights")
     if kind_of(raw) not in ("real", "integer", "bool") or tuple(raw.shape) != (n,):
         raise InputError(

@@ -61,7 +61,7 @@ class TopLists:
     n_classes : int
         The number of classes m, of any size up to 2**900; of label sets up to 2**10,000.
     vocabulary : ClassVocabulary, optional
-        What the codes stand for.
+        The classes behind the codes.
     tolerance : float, default 1e-6
         The confidences of a list may sum to this much more than 1, as for dense rows.
     slack : float, optional
@@ -95,7 +95,7 @@ class TopLists:
     [{0: 0.5}, {2: 0.7, 0: 0.2}]
     """
 
-    # Of the outcomes that the lists were last scored with: rules that follow one another read the lists once.
+    # For the outcomes last scored: several rules in a row read the lists once.
     _kept: KeptStatistics | None = None
     choices: Ints | None = None
     several: Bools | None = None
@@ -421,7 +421,7 @@ class TopLists:
         lists, form = made
         return cls(*lists, **form)
 
-    # ---- what they are ---------------------------------------------------------------------
+    # ---- properties ------------------------------------------------------------------------
 
     @property
     def classes(self) -> Ints:
@@ -450,7 +450,7 @@ class TopLists:
 
     @property
     def lengths(self) -> Ints:
-        """How many classes each list has."""
+        """The number of classes in each list."""
         return self._lists.lengths
 
     @property
@@ -465,7 +465,7 @@ class TopLists:
 
     @property
     def proxy(self) -> Floats:
-        """That probability divided by the number of unlisted classes; 0 where every class is listed."""
+        """The unaccounted probability per unlisted class; 0 if every class is listed."""
         unlisted = as_float(self.n_classes) - self.lengths
         return np.where(unlisted > 0, self.unaccounted / np.maximum(unlisted, 1.0), 0.0)
 
@@ -477,7 +477,7 @@ class TopLists:
 
     @property
     def n_invalid(self) -> int:
-        """How many lists are not valid."""
+        """The number of invalid lists."""
         return int(np.count_nonzero(~self.valid))
 
     def __len__(self) -> int:
@@ -520,10 +520,10 @@ class TopLists:
     def __iter__(self) -> Iterator[dict[Hashable, float]]:
         return iter(self.to_dicts())
 
-    # ---- what can be made of them ----------------------------------------------------------
+    # ---- derived lists ---------------------------------------------------------------------
 
     def truncate(self, k: int) -> TopLists:
-        """The `k` most likely classes of every list; shorter lists stay as they are.
+        """The `k` most likely classes of every list; shorter lists stay unchanged.
 
         Parameters
         ----------
@@ -588,7 +588,7 @@ class TopLists:
         part: bool = False,
         first_row: int = 0,
     ) -> ListRows:
-        """The lists as rows to be scored. Rules and `evaluate` call this; users need not.
+        """The lists as rows to be scored; called by rules and `evaluate`.
 
         Parameters
         ----------
@@ -673,11 +673,11 @@ class TopLists:
         return ListRows(self._lists, self._survey, self.n_classes, np.full(self.n_rows, code))
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is kept can be made again, and need not travel.
+        # Kept statistics can be recomputed and need not travel.
         return {name: value for name, value in vars(self).items() if name != "_kept"}
 
     def _with(self, lists: Ragged) -> TopLists:
-        """Other lists over the same classes, known to be in order and free of repeats."""
+        """Other lists over the same classes, known to be ordered and without repeats."""
         made = object.__new__(TopLists)
         made.n_classes, made.vocabulary = self.n_classes, self.vocabulary
         made.tolerance, made.slack, made.n_reordered = self.tolerance, self.slack, 0

@@ -1,4 +1,4 @@
-"""Classes that are not numbers 0..m-1: tokens, names, sets of labels. Each that occurs gets a code."""
+"""Classes other than numbers 0..m-1: tokens, names, sets of labels. Each that occurs gets a code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ClassVocabulary:
         All classes in order, where the names are some of them. Without it names are sorted.
     """
 
-    # Whether names may be spelled in other ways than outcomes are.
+    # Whether names may be spelled differently from outcomes.
     spelled = True
 
     def __init__(
@@ -59,10 +59,10 @@ class ClassVocabulary:
 
     @cached_property
     def ranks(self) -> Ints | None:
-        """The rank of each code, by which ties are broken; None where the codes are the ranks.
+        """The rank of each code, which breaks ties; None if codes are the ranks.
 
-        Classes have the order they were given in, if all are known. Otherwise names are sorted: the order in
-        which they were met differs from part to part.
+        If all classes are known, they keep their given order. Otherwise names are sorted, because their order
+        of appearance differs from part to part.
         """
         if self.complete:
             return None
@@ -70,11 +70,11 @@ class ClassVocabulary:
         return np.fromiter((places[name] for name in self.names), np.int64, len(self.names))
 
     def codes(self, names: Sequence[Hashable]) -> Ints:
-        """The codes of some classes; UNLISTED for one that no list names."""
+        """The codes of some classes; UNLISTED for those that no list names."""
         return np.fromiter((self._codes.get(name, UNLISTED) for name in names), np.int64, len(names))
 
     def translation(self, other: ClassVocabulary) -> tuple[ClassVocabulary, Ints]:
-        """A vocabulary with the names of both, and the codes there of the other's names."""
+        """A vocabulary with the names of both, and its codes for the names of the other."""
         joint = dict.fromkeys((*self.names, *other.names))
         codes = {name: code for code, name in enumerate(joint)}
         merged = self._like(tuple(joint))
@@ -84,7 +84,7 @@ class ClassVocabulary:
         return ClassVocabulary(names, complete=self.complete)
 
     def outcomes(self, y: object) -> Ints:
-        """The codes of the outcomes `y`; UNLISTED for a class that no list names."""
+        """The codes of the outcomes `y`; UNLISTED for classes that no list names."""
         if self.complete:
             return positions(y, len(self), self.names)
         if isinstance(y, (list, tuple)):
@@ -112,13 +112,13 @@ class ClassVocabulary:
             ) from None
 
     def shown(self, y: Any, row: int) -> Hashable:
-        """One of the outcomes `y` as it was given."""
+        """One of the outcomes `y`, as given."""
         values = y if isinstance(y, (list, tuple)) else to_host(to_array(y, "y")[0])
         value = values[row]
         return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
 
     def _unlike(self, row: int, given: Sequence[Hashable]) -> InputError:
-        """The error for an outcome that cannot be the name of a class in these lists."""
+        """The error about an outcome that cannot be a class name in these lists."""
         kinds = sorted({type(name).__name__ for name in self.names})
         return InputError(
             f"must name classes as the lists do{', by ' if kinds else ''}{join(kinds) if kinds else ''}",
@@ -131,7 +131,7 @@ class ClassVocabulary:
 
 
 def in_order(names: Iterable[Hashable]) -> list[Hashable]:
-    """Names whose order nobody stated: numbers by their size, then everything else by its text."""
+    """Names in a default order: numbers by size, then everything else by its text."""
     return sorted(names, key=_sort_key)
 
 
@@ -175,7 +175,7 @@ def positions(y: object, n_classes: int, names: tuple[Hashable, ...] | None = No
 def match_outcomes(
     vocabulary: ClassVocabulary | None, n_classes: int, y: object, classes: Any
 ) -> tuple[ClassVocabulary | None, Ints]:
-    """What the codes of the outcomes stand for, and these; `classes` may name more than the lists do."""
+    """The vocabulary and the codes of the outcomes; `classes` may name more classes than the lists."""
     names = check_classes(classes, n_classes)
     if names is None:
         return vocabulary, positions(y, n_classes) if vocabulary is None else vocabulary.outcomes(y)
@@ -189,7 +189,7 @@ def match_outcomes(
 
 
 def _check_names(vocabulary: ClassVocabulary, names: tuple[Hashable, ...]) -> None:
-    """Refuse names of all classes that are not those of the lists."""
+    """Refuse class names that contradict those of the lists."""
     unknown = set(vocabulary.names) - set(names)
     if not vocabulary.spelled or unknown or (vocabulary.complete and vocabulary.names != names):
         other = f"the lists name {show(min(unknown, key=repr))}" if unknown else "the lists have others"
@@ -242,7 +242,7 @@ class LabelSets(ClassVocabulary):
         return np.fromiter((self._codes.get(n, UNLISTED) for n in numbers), np.int64, len(numbers))
 
     def numbers(self, sets: object, argument: str) -> list[int]:
-        """The numbers of label sets in any of these forms."""
+        """The numbers of label sets given in any form."""
         if not isinstance(sets, (list, tuple)):
             array = to_host(to_array(sets, argument)[0])
             if array.ndim == 2:
@@ -319,7 +319,7 @@ class LabelSets(ClassVocabulary):
 
 
 def _check_labels(labels: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
-    """The labels, all different and not too many."""
+    """The labels; refuses repeats and too many."""
     if isinstance(labels, bool) or is_whole(labels):
         check_count("labels", labels)
         listed: Any = range(min(int(labels), MOST_LABELS + 1))

@@ -42,14 +42,14 @@ def _read_tokens(record: Any, choices: Choices) -> Listed:
 
 
 def flat_items(record: Any, choices: Choices) -> dict[Any, Any]:
-    """The fields of a flat record that are classes: those with their names, or all that are nothing else."""
+    """The fields of a flat record that are classes: those named like them, or all without another role."""
     if choices.names is not None and set(choices.names) <= mapping(record).keys():
         return {name: record[name] for name in choices.names}
     return {name: value for name, value in mapping(record).items() if name not in choices.fields}
 
 
 def _is_flat(record: Any) -> bool:
-    """Some number is below zero and none above: log-probabilities. Other fields are no numbers."""
+    """Whether some number is below zero and none above, as in log-probabilities."""
     values = [mapping(value).get("logprob", value) for value in mapping(record).values()]
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     return bool(numbers) and max(numbers) <= 0 and min(numbers) < 0
@@ -108,13 +108,13 @@ def of_numbers(pairs: Iterable[tuple[Any, Any]]) -> Listed:
 
 
 def check_class(label: Any) -> None:
-    """Refuse what cannot name a class."""
+    """Refuse values that cannot name a class."""
     if isinstance(label, bool) or not isinstance(label, (str, int)):
         raise not_understood(label, "classes that are texts or whole numbers")
 
 
 def _scored(value: Any) -> Any:
-    """A list of {label, score} objects, perhaps inside another list; None where it is none."""
+    """A list of {label, score} objects, possibly inside another list; None for anything else."""
     if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], (list, tuple)):
         value = value[0]
     if isinstance(value, Mapping) and {"label", "score"} <= value.keys():
@@ -145,7 +145,7 @@ def _field(record: Any, names: Iterable[str], kinds: Any) -> Any:
 
 
 def fields_of_arrays(record: Any) -> tuple[str, ...]:
-    """The fields of a record that hold classes and their numbers; none where there are none."""
+    """The fields of a record that hold classes and their numbers; empty without both."""
     fields = mapping(record)
     names = [
         next((name for name in known if isinstance(fields.get(name), (list, tuple))), None)
@@ -196,7 +196,7 @@ def _read_mapped(record: Any, choices: Choices) -> Listed:
 
 
 def record_of_fields(record: Any, columns: tuple[str, ...]) -> Any:
-    """A record of a known shape from named fields: of classes and probabilities, or of the whole list."""
+    """A record of a known shape from named fields: classes and probabilities, or the whole list."""
     try:
         values = [value_at(record, column) for column in columns]
     except KeyError:

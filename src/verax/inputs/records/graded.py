@@ -1,4 +1,4 @@
-"""What an evaluation log says about one answer: its grades, and why there may be none."""
+"""An answer in an evaluation log: its grades, or why it has none."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from verax.inputs.records.record import mapping, sequence
 
-# Why an answer has no grade.
+# Reasons for a missing grade.
 STATUSES = ("error", "limit", "refused", "empty", "unparsable")
-# How deep fields of metadata are followed, and how many columns they may become.
+# The depth to which metadata are read, and the largest number of columns from them.
 _DEPTH, _MOST_FIELDS = 3, 200
 
 
@@ -23,28 +23,28 @@ class Graded:
     id : str
         The question.
     grades : Mapping of str to float or None
-        What each metric or scorer of the log says, by its name; None where it says nothing.
+        The grade by each metric or scorer of the log; None if it has none.
     main : str or None
-        The metric that the log itself names first; None where only the caller can choose.
+        The metric that the log names first; None if the caller must choose.
     answer, gold : str or None
-        What was answered, and what is right.
+        The answer given, and the right one.
     confidence : float or None
-        The probability that the model gives its answer, where the log has it.
+        The probability that the model gives its answer, if the log has it.
     status : str or None
         Why the answer has no grade; one of `STATUSES`. The metrics of the log may call such answers wrong.
     epoch : int or None
-        Which repeat of the question it is, from 1; None where the log does not number them.
+        The number of the repeat of the question, from 1; None if the log does not number them.
     task : str or None
-        The task, where records say it.
+        The task, if records name it.
     same : hashable
-        What tells two questions with the same id apart.
+        A value that tells questions with the same id apart.
     about : dict
         Further fields, such as the metadata of the question.
     by_metric : dict
-        Answer, confidence and status where they depend on the metric: by its name. One metric may choose by
-        other numbers than another, or read another part of a text.
+        Answer, confidence and status by metric, if they depend on it: metrics may choose by different
+        numbers, or read different parts of a text.
     of_all : tuple of str
-        Metrics of all answers together, which have no number for a single one.
+        Metrics of all answers together, without a number for a single one.
     unread : bool
         Whether the log states a confidence without a number.
     """
@@ -72,11 +72,11 @@ class LogShape:
     Attributes
     ----------
     name, what : str
-        What it is called, and what it is in words.
+        Its name, and its description in words.
     fits : callable
-        Whether a record is of this kind, by its fields alone.
+        Tells by its fields whether a record is of this kind.
     read : callable
-        What a record says; raises `RecordError`.
+        Reads a record; raises `RecordError`.
     """
 
     name: str
@@ -97,7 +97,7 @@ def number_or_none(value: Any) -> float | None:
 
 
 def epoch_of(value: Any, *, first: int) -> int | None:
-    """The number of a repeat from 1, where a log counts from `first`; None where it is no such number."""
+    """The number of a repeat, from 1, in a log that counts from `first`; None for anything else."""
     number = value - first + 1 if type(value) is int else 0
     return number if 0 < number < 2**31 else None
 
@@ -110,7 +110,7 @@ def text_or_none(value: Any) -> str | None:
 
 
 def flat_fields(fields: Any, prefix: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
-    """Texts, numbers and truth values of metadata by their names, dots between those of nested fields.
+    """Texts, numbers and truth values of metadata by name, with dots between the names of nested fields.
 
     >>> dict(flat_fields({"subject": "law", "source": {"year": 2020}, "tags": ["a"]}))
     {'subject': 'law', 'source.year': 2020}
@@ -124,16 +124,16 @@ def flat_fields(fields: Any, prefix: str = "", depth: int = _DEPTH) -> Iterator[
             yield from flat_fields(value, f"{prefix}{name}.", depth - 1)
 
 
-# Fields that hold the question, in the order in which they are looked for.
+# Fields that may hold the question, in order of preference.
 _FIELDS = ("question", "problem", "query", "prompt", "input", "text", "goal", "ctx", "sentence")
-# Fields that hold what was asked, in which these are looked for again.
+# Fields that may hold those fields.
 _WITHIN = ("doc", "instance", "state", "request", "body")
-# Texts are cut to this many characters; of prompts with examples the end is the question.
+# Texts are cut to this many characters; the end is kept, because examples come before the question.
 _LONGEST = 200
 
 
 def question_text(record: Any) -> str | None:
-    """The question of a record on one line, shortened; None where it holds none.
+    """The question of a record on one line, shortened; None if there is none.
 
     >>> question_text({"doc": {"question": "How much is 2 + 2?"}, "resps": [["4"]]})
     'How much is 2 + 2?'
@@ -162,7 +162,7 @@ def _text_in(fields: Mapping[Any, Any]) -> str | None:
 
 
 def _text_of(value: Any) -> str | None:
-    """A text, that of an object, or what the last user message of a conversation says."""
+    """A text, the text of an object, or that of the last user message of a conversation."""
     if isinstance(value, str):
         return value.strip() or None
     if isinstance(value, Mapping):

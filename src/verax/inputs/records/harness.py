@@ -1,4 +1,4 @@
-"""Sample logs of lm-evaluation-harness: log-likelihoods of the choices of a question."""
+"""Sample logs of lm-evaluation-harness: log-likelihoods of choices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LENGTHS: dict[str, Callable[[str], int]] = {"acc_norm": len, "acc_bytes": lambd
 
 
 def pairs_of(record: Any) -> Any:
-    """A (log-likelihood, is greedy) pair per choice, given the question; None for tasks of other kinds."""
+    """A (log-likelihood, is greedy) pair per choice, given the question; None for other tasks."""
     pairs = _all_pairs(record)
     if pairs is None:
         return None
@@ -40,7 +40,7 @@ def pairs_of(record: Any) -> Any:
 
 
 def _all_pairs(record: Any) -> Any:
-    """A pair per request, also for those without the question."""
+    """A pair per request, including those without the question."""
     fields = mapping(record)
     pairs = sequence(fields.get("filtered_resps"))
     if _are_pairs(pairs):
@@ -52,7 +52,7 @@ def _all_pairs(record: Any) -> Any:
 
 
 def _conditional(record: Any, n: int) -> range:
-    """The requests that score a choice given the question; an unconditional one may follow for each."""
+    """The requests that score a choice given the question; each may have an unconditional one as well."""
     everything, half = range(n), range(n // 2)
     fields = mapping(record)
     subtracts = _MUTUAL_INFORMATION in fields or _MUTUAL_INFORMATION in sequence(fields.get("metrics"))
@@ -72,7 +72,7 @@ def _conditional(record: Any, n: int) -> range:
 
 
 def _last_context(fields: Mapping[Any, Any]) -> bool:
-    """Whether the last request has a context, which nearly all have: then none is without the question."""
+    """Whether the last request has a context: then none lacks the question, as in nearly all logs."""
     arguments = fields.get("arguments")
     if isinstance(arguments, dict):
         return bool(mapping(next(reversed(arguments.values()), None)).get("arg_0"))
@@ -81,7 +81,7 @@ def _last_context(fields: Mapping[Any, Any]) -> bool:
 
 
 def _are_pairs(pairs: Any) -> bool:
-    # A loop, because this is asked of every record.
+    # A loop, because every record passes here.
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             return False
@@ -89,7 +89,7 @@ def _are_pairs(pairs: Any) -> bool:
 
 
 def log_likelihood(pair: Any) -> float:
-    """Newer logs hold numbers as texts."""
+    """The log-likelihood of a pair; newer logs write numbers as texts."""
     try:
         value = float_of(pair[0])
     except (TypeError, ValueError):
@@ -100,7 +100,7 @@ def log_likelihood(pair: Any) -> float:
 
 
 def _requests(record: Any) -> list[tuple[str, str]] | None:
-    """The context and the text of every request; None where they are not there."""
+    """The context and the text of every request; None if they are missing."""
     arguments: Any = mapping(record).get("arguments")
     if isinstance(arguments, dict):
         requests = [
@@ -116,7 +116,7 @@ def _requests(record: Any) -> list[tuple[str, str]] | None:
 
 
 def choice_of(record: Any, place: int, n: int) -> str | None:
-    """The text of one of `n` choices; None where the texts are not there."""
+    """The text of one of `n` choices; None if texts are missing."""
     arguments = mapping(record).get("arguments")
     if not isinstance(arguments, dict) or len(arguments) != n:
         texts = choices_of(record)
@@ -126,7 +126,7 @@ def choice_of(record: Any, place: int, n: int) -> str | None:
 
 
 def choices_of(record: Any) -> tuple[str, ...] | None:
-    """The texts of the choices, from the arguments of the requests; None where they are not there."""
+    """The texts of the choices, from the arguments of the requests; None if they are missing."""
     requests = _requests(record)
     if requests is None:
         return None
@@ -134,7 +134,7 @@ def choices_of(record: Any) -> tuple[str, ...] | None:
 
 
 def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> Hashable | None:
-    """Which choice a target means: its number, or its text."""
+    """The choice that a target names, by number or by text."""
     if isinstance(target, int) and not isinstance(target, bool):
         return target if 0 <= target < n else None
     stripped = [text.strip() for text in texts or ()]
@@ -175,7 +175,7 @@ def _read(record: Any, choices: Choices) -> Listed:
 
 
 def values_for(metric: str, record: Any, values: Sequence[float]) -> list[float] | None:
-    """What a metric chooses by, given the log-likelihoods of the choices; None where the log does not tell.
+    """The numbers by which a metric chooses, from the log-likelihoods of choices; None if the log lacks them.
 
     `acc_norm` divides them by the numbers of characters, `acc_bytes` by those of bytes. `acc_mutual_info`
     subtracts the log-likelihoods without the question.
@@ -191,13 +191,13 @@ def values_for(metric: str, record: Any, values: Sequence[float]) -> list[float]
     texts = choices_of(record)
     if texts is None or len(texts) != len(values):
         return None
-    # The texts of requests begin with what separates them from the question.
+    # The texts of requests begin with a separator from the question.
     lengths = [max(1, _LENGTHS[metric](text.lstrip())) for text in texts]
     return [value / length for value, length in zip(values, lengths, strict=True)]
 
 
 def softmax(values: Sequence[float]) -> list[float] | None:
-    """Probabilities in proportion to exp(value); None where no value is finite."""
+    """Probabilities in proportion to exp(value); None if no value is finite."""
     top = max(values)
     if not math.isfinite(top):
         return None
@@ -207,7 +207,7 @@ def softmax(values: Sequence[float]) -> list[float] | None:
 
 
 def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
-    """Refuse questions with several right choices, of which `target` names only the first."""
+    """Refuse questions with several right choices; `target` names only the first."""
     for field in mapping(mapping(record).get("doc")).values():
         options, labels = (sequence(mapping(field).get(name)) for name in ("choices", "labels"))
         same = [str(option).strip() for option in options] == [text.strip() for text in texts or ()]
@@ -223,7 +223,7 @@ def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
 
 
 def _outcome_of(record: Any, target: Any) -> Hashable:
-    """The number of the choice that is right."""
+    """The number of the right choice."""
     n = len(pairs_of(record) or ())
     place = position_of(target, choices_of(record), n)
     if place is None:
@@ -242,7 +242,7 @@ def _outcome_of(record: Any, target: Any) -> Hashable:
 
 
 def _question_of(record: Any) -> Hashable | None:
-    """The question of a record, of which there is one for every filter; numbers restart in every task."""
+    """The question of a record, which has a record per filter; numbers restart in every task."""
     fields = mapping(record)
     if not isinstance(fields.get("doc_id"), (int, str)):
         return None

@@ -18,18 +18,18 @@ from verax.inputs.records.harness import (
 from verax.inputs.records.olmes import is_olmes, values_by
 from verax.inputs.records.record import RecordError, first, mapping, not_understood, sequence
 
-# Fields of a sample that are no metrics.
+# Fields of a sample that are not metrics.
 _FIELDS = frozenset(
     (
         *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash"),
         *("prompt_hash", "target_hash", "schema_version", "task_name", "sample_repeat", "repeat", "epoch"),
     )
 )
-# What the harness writes where a filter finds no answer.
+# The mark of the harness for a filter without an answer.
 _INVALID = "[invalid]"
-# In the name of a filter that finds answers in one form only.
+# Part of the name of a filter that accepts a single form of answers.
 _STRICT = "strict"
-# Texts that are longer are no labels of groups.
+# Longer texts are not labels of groups.
 _LONGEST = 500
 
 
@@ -40,9 +40,9 @@ def is_harness(record: Any) -> bool:
 
 
 def _metrics(record: Mapping[Any, Any]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """The numbers of a sample, and metrics that have none because they are of all samples together.
+    """The metrics of a sample with their numbers, and the metrics of all samples together.
 
-    Those of a sample that some filter made have the name of the filter.
+    Metrics of a filtered sample carry the name of the filter.
     """
     named, kind = record.get("metrics"), record.get("filter")
     if isinstance(named, (list, tuple)):
@@ -60,7 +60,7 @@ def _metrics(record: Mapping[Any, Any]) -> tuple[dict[str, float], tuple[str, ..
 
 
 def _generated(record: Mapping[Any, Any]) -> Any:
-    """The generated answer behind a filter; None where there is none."""
+    """The generated answer after filtering; None if there is none."""
     responses = first(record.get("filtered_resps"))
     return first(responses) if isinstance(responses, (list, tuple)) else responses
 
@@ -76,7 +76,7 @@ def _chosen(values: Sequence[float] | None, texts: Callable[[int], str | None]) 
 
 
 def _choices(record: Any, pairs: Any, metrics: Iterable[str]) -> dict[str, Any]:
-    """What each metric chose, and "" for the likeliest choice; empty where the log does not tell."""
+    """The choice by each metric, with the likeliest one under ""; empty if the log lacks them."""
     try:
         values = [log_likelihood(pair) for pair in pairs]
         numbers = {name: values_for(name.partition(",")[0], record, values) for name in ("", *metrics)}
@@ -89,7 +89,7 @@ def _choices(record: Any, pairs: Any, metrics: Iterable[str]) -> dict[str, Any]:
 
 
 def _gold(record: Any, target: Any, n: int) -> str | None:
-    """The right answer: the text of a choice where a target is its number."""
+    """The right answer: the text of a choice if the target is its number."""
     place = position_of(target, choices_of(record), n) if n and isinstance(target, (str, int)) else None
     text = choice_of(record, place, n) if isinstance(place, int) else None
     return text_or_none(target) if text is None else text.strip()
@@ -103,7 +103,7 @@ def _status(record: Mapping[Any, Any], answer: Any) -> str | None:
 
 
 def read_harness(record: Any) -> Graded:
-    """What a sample says."""
+    """Read the grades and the answer of a sample."""
     fields = mapping(record)
     grades, of_all = _metrics(fields)
     pairs = pairs_of(record)
@@ -112,7 +112,7 @@ def read_harness(record: Any) -> Graded:
     if answer is None:
         text = _generated(fields)
         answer, status = text_or_none(text), _status(fields, text)
-        # What a strict filter does not find is wrong by the definition of its metric.
+        # An answer that a strict filter does not find is wrong by definition of its metric.
         strict = status == "unparsable" and _STRICT in str(fields.get("filter"))
         by_metric = dict.fromkeys(grades, (answer, None, None if strict else status))
     repeat = fields.get("sample_repeat")
@@ -140,14 +140,14 @@ def read_harness(record: Any) -> Graded:
 
 
 def read_olmes(record: Any) -> Graded:
-    """What a prediction says: the metrics of the answer, and its choices or generated text."""
+    """Read the grades of a prediction, and its choices or generated text."""
     fields = mapping(record)
     outputs = sequence(fields.get("model_output"))
     if not outputs:
         raise not_understood(fields.get("model_output"), "model_output: an object per choice or answer")
     metrics = mapping(fields.get("metrics"))
     grades = {str(name): number_or_none(value) for name, value in metrics.items()}
-    # Numbers of choices are no grades.
+    # Numbers of choices are not grades.
     numbers = {
         name: value
         for name, value in grades.items()

@@ -19,7 +19,7 @@ from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shap
 from verax.inputs.records.responses import answer_text_in, generated_texts, n_samples, read_chat
 from verax.inputs.records.texts import number_of
 
-# What Inspect's scorers write for correct, partially correct and incorrect; N is no answer.
+# Values of Inspect's scorers: correct, partially correct and incorrect; N means no answer.
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0}
 _NO_ANSWER = "N"
 _TRUE, _FALSE = ("yes", "true"), ("no", "false")
@@ -33,7 +33,7 @@ def is_sample(record: Any) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    """A score as Inspect turns it into a number; None for N and for texts that are none."""
+    """A score as a number, converted as in Inspect; None for N and for other texts."""
     if not isinstance(value, str):
         return number_or_none(value)
     if value in _VALUES:
@@ -55,7 +55,7 @@ def _scores(record: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
 
 
 def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
-    """A number per scorer, and per name where a scorer gives several."""
+    """A number per scorer, or per name if a scorer gives several."""
     grades: dict[str, float | None] = {}
     for name, score in scores.items():
         value = score.get("value")
@@ -67,7 +67,7 @@ def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
 
 
 def _status(record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]]) -> str | None:
-    """Why a sample has no grade."""
+    """The reason for a missing grade; None without one."""
     if record.get("error"):
         return "error"
     if record.get("limit"):
@@ -118,7 +118,7 @@ def _check_letters(record: Mapping[Any, Any]) -> None:
 def _answer_by(
     record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]], grades: Mapping[str, float | None]
 ) -> tuple[str | None, float | None, str | None]:
-    """Answer, confidence and status by these scorers: the first of them that tells each."""
+    """Answer, confidence and status by these scorers, each by the first that has it."""
     answer = next((text for score in scores.values() if (text := score.get("answer")) is not None), None)
     stated = next((told for score in scores.values() if (told := _stated(score)) is not None), None)
     confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
@@ -135,7 +135,7 @@ def _stated(score: Mapping[Any, Any]) -> Any:
 
 
 def read_sample(record: Any) -> Graded:
-    """What a sample says."""
+    """Read the grades, the answer and the status of a sample."""
     _check_letters(record)
     scores = _scores(record)
     grades = _grades(scores)

@@ -1,4 +1,4 @@
-"""Predictions of OLMES: log-likelihoods of the choices of a question."""
+"""Predictions of OLMES: log-likelihoods of choices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from verax.inputs.records.record import MANY_DIGITS, Choices, Listed, Shape, map
 from verax.inputs.records.texts import float_of
 
 _WANTED = "model_output: an object with sum_logits per choice"
-# What metrics divide log-likelihoods by, or subtract from them.
+# The field that a metric divides log-likelihoods by, or subtracts from them.
 _CHOOSE_BY = {
     "": None,
     "acc_raw": None,
@@ -36,9 +36,9 @@ def _has_choices(record: Any) -> bool:
 
 
 def values_by(metric: str, outputs: Sequence[Any]) -> list[float] | None:
-    """What a metric chooses by, a number per choice; None where the log does not tell.
+    """The numbers by which a metric chooses, one per choice; None if the log lacks them.
 
-    Without a metric, that is the log-likelihoods.
+    Without a metric these are the log-likelihoods.
     """
     if metric not in _CHOOSE_BY:
         return None
@@ -79,7 +79,7 @@ def _read(record: Any, choices: Choices) -> Listed:
 
 
 def _outcome_of(record: Any, target: Any) -> Any:
-    """The number of the choice that is right."""
+    """The number of the right choice."""
     n = len(sequence(mapping(record).get("model_output")))
     if isinstance(target, int) and not isinstance(target, bool) and 0 <= target < n:
         return target

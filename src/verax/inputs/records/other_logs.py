@@ -1,4 +1,4 @@
-"""Grades in the logs of HELM and of OpenAI's evals, whose files are joined into one record per answer."""
+"""Grades in logs of HELM and of OpenAI's evals, whose files are joined into one record per answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from verax.inputs.records.graded import Graded, LogShape, epoch_of, flat_fields, number_or_none, text_or_none
 from verax.inputs.records.record import first, mapping, not_understood, sequence
 
-# What HELM's leaderboards show, in the order in which they are looked for.
+# The metrics of HELM's leaderboards, in order of preference.
 _HELM_MAIN = (
     *("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match"),
     *(
@@ -30,7 +30,7 @@ def is_helm(record: Any) -> bool:
 
 
 def read_helm(record: Any) -> Graded:
-    """What an instance says; `state` is the request, where the file that has it was found."""
+    """Read the grades of an instance; its `state` is the request, if that file was found."""
     fields = mapping(record)
     grades: dict[str, float | None] = {}
     for stat in sequence(fields.get("stats")):
@@ -91,7 +91,7 @@ def is_openai_evals(record: Any) -> bool:
 
 
 def read_openai_evals(record: Any) -> Graded:
-    """What the events of one sample say."""
+    """Read the grades from the events of one sample."""
     fields = mapping(record)
     data = mapping(fields.get("data"))
     grades = {

@@ -1,4 +1,4 @@
-"""What a record says about one row, what a shape of records is, and what is wrong with a record."""
+"""Records of rows: their content, their shapes, and errors about them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SKIP = passing("to leave such records out", invalid="skip")
 
 
 def advised(remedies: Sequence[Remedy], count: int, n: int) -> list[Remedy]:
-    """Remedies for invalid records, `count` of `n`; many are not to be left out, and the reason is said.
+    """Remedies for `count` invalid records among `n`; a large share must not be left out, and the reason why.
 
     >>> advised([SKIP], 1, 100) == [SKIP], str(advised([SKIP], 3, 100)[0].text)[:34]
     (True, 'Leaving out 3 of 100 records (3.0%')
@@ -44,23 +44,23 @@ class Listed:
     labels, values : list
         The listed classes and their probabilities.
     outcome : Hashable or None
-        What happened, where the shape itself tells.
+        The outcome, if the shape has it.
     alone : bool
         The record has the chosen token and no alternatives.
     unlikely : int
-        Entries left out because the interface gives them no log-probability, only "too unlikely".
+        Entries left out because the interface marks them as "too unlikely", without a log-probability.
     missing : int
         Entries without a number.
     from_text : int
         Numbers that were read from texts such as "about 70%".
     names : tuple of str or None
-        What classes that are positions are called in this record.
+        The names of classes given as positions, in this record.
     unconditional : bool
         The record also has log-likelihoods of the choices without the question, which are not read.
     several : bool
         The record has several sampled answers.
     blank : int
-        Classes that are not listed, because their cells are blank.
+        Classes without a number, because their cells are blank.
     counted : bool
         Probabilities are the shares of sampled answers, which have no log-probabilities.
     """
@@ -81,28 +81,28 @@ class Listed:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a caller says about records.
+    """Choices of the caller for reading records.
 
     Attributes
     ----------
     position : int
-        Which of several generated tokens to read, counted from 0; below 0 from the last, which is -1.
+        The generated token to read, counted from 0; negative from the end, with -1 the last.
     per_length : bool
         Divide log-likelihoods of answers by their numbers of characters.
     fields : frozenset of str
-        Fields of the record other than classes: its outcome, id, weight, group.
+        Fields other than classes: outcome, id, weight, group.
     names : tuple of hashable or None
-        The names of all classes, where they are known.
+        The names of all classes, if known.
     beside : bool
-        Flat records may have other fields, which are texts, beside their classes.
+        Whether flat records may have text fields beside their classes.
     sample : int
-        Which of several sampled answers to read.
+        The number of the sampled answer to read.
     after : re.Pattern or None
-        What stands before the token to read, in place of a position; a group in it is the answer itself.
+        The pattern before the token to read, in place of a position; a group in it is the answer itself.
     last_match : bool
         Read the token after the last match, not the first.
     n_classes : int or None
-        The number of classes, where it is known.
+        The number of classes, if known.
     """
 
     position: int = 0
@@ -123,17 +123,17 @@ class Shape:
     Attributes
     ----------
     name : str
-        How a caller asks for it.
+        Its name for callers.
     what : str
-        What it is, in words.
+        A description in words.
     needs : str
         The fields that it reads.
     fits : callable
-        Whether a record has this shape, by its fields alone.
+        Tells by its fields whether a record has this shape.
     read : callable
-        The list of a record; raises `RecordError`.
+        Reads the list of a record; raises `RecordError`.
     tokens : bool
-        The classes are the tokens of a vocabulary, of which no file names all.
+        The classes are tokens of a vocabulary, which no file names completely.
     tolerance : float
         A list may sum to this much more than 1.
     unwrapped : bool
@@ -141,17 +141,17 @@ class Shape:
     positions : bool
         The classes are the numbers of the choices of a question.
     outcome_of : callable or None
-        Which class an outcome in another field or file means, where that depends on the record.
+        The class that an outcome in another field or file means, if that depends on the record.
     id_field : str, tuple of str or None
-        The field that identifies records of this shape, unless the caller names one.
+        The field that identifies records of this shape by default.
     samples : callable or None
-        How many answers to one question were sampled.
+        The number of sampled answers to a question.
     generated : callable or None
-        The texts of the generated tokens of a sampled answer, of which `Choices.position` is one.
+        The texts of the generated tokens of a sampled answer, counted by `Choices.position`.
     answer_text : callable or None
-        The whole text of a sampled answer; None where it has none.
+        The whole text of a sampled answer; None if it has none.
     question_of : callable or None
-        What tells the questions of records apart, where a file may have several records of one.
+        A value that tells questions apart, if a file may have several records of one.
     """
 
     name: str
@@ -172,16 +172,16 @@ class Shape:
 
 
 class RecordError(Exception):
-    """What is wrong with one record; whoever knows where it stands makes an `InputError` of it.
+    """An error about one record, which becomes an `InputError` once its place is known.
 
     Parameters
     ----------
     requirement : str
-        What must hold.
+        The requirement.
     found : str
-        What the record does instead: "holds 'b'".
+        The violation: "holds 'b'".
     reason : str
-        What is counted where such records are left out: "requests that failed".
+        The reason that is counted if such records are left out: "requests that failed".
     """
 
     requirement: str
@@ -209,7 +209,7 @@ class RecordError(Exception):
     def at(
         self, where: str, row: int, source: str = "", *, count: int = 1, of: int | None = None
     ) -> InputError:
-        """The error about the record that stands there, the first of `count` invalid ones among `of`."""
+        """The error with the place of the record, the first of `count` invalid ones among `of`."""
         remedies = self.remedies if of is None else advised(self.remedies, count, of)
         return InputError(
             self.requirement,
@@ -225,7 +225,7 @@ class RecordError(Exception):
 
 
 def not_understood(value: object, wanted: str) -> RecordError:
-    """A record that does not hold what its shape needs."""
+    """The error about a record without the content that its shape needs."""
     return RecordError(
         f"must hold {wanted}",
         f"holds {show(value)}",
@@ -247,16 +247,16 @@ def sequence(value: Any) -> Sequence[Any]:
 
 
 def first(value: Any) -> Any:
-    """The first item of a list; None where there is none."""
+    """The first item of a list; None if there is none."""
     return value[0] if isinstance(value, (list, tuple)) and value else None
 
 
-# Fields that hold a whole response, as a value or as the text of one.
+# Fields that may hold a whole response, as a value or as JSON text.
 WRAPPERS = ("response", "body", "raw_response", "completion", "result")
 
 
 def body_of(record: Any) -> Any:
-    """The response that a record holds: of a line of a batch, its body; otherwise the record itself."""
+    """The response in a record, such as the body of a batch line; otherwise the record itself."""
     while isinstance(record, Mapping):
         inner = next(
             (response for name in WRAPPERS if (response := _opened(record.get(name))) is not None), None
@@ -268,7 +268,7 @@ def body_of(record: Any) -> Any:
 
 
 def _opened(value: Any) -> Mapping[Any, Any] | None:
-    """A mapping, also where it is written as a text."""
+    """A mapping, also if it is written as JSON text."""
     if isinstance(value, str) and value[:1] == "{":
         try:
             value = strictjson.parse(value)
@@ -289,7 +289,7 @@ def failed(record: Any) -> RecordError:
 
 
 def failure_of(record: Any) -> str:
-    """Why a request failed, in the words of the interface; empty where it did not."""
+    """The reason of a failed request, in the words of the interface; empty for others."""
     fields = mapping(record)
     response = mapping(fields.get("response"))
     error = fields.get("error") or mapping(response.get("body")).get("error") or response.get("error")
@@ -304,7 +304,7 @@ def failure_of(record: Any) -> str:
 
 
 def value_at(record: Any, path: str) -> Any:
-    """The value of a field; dots lead into nested fields. KeyError where there is none."""
+    """The value of a field; dots lead into nested fields. Raises KeyError if there is none."""
     if isinstance(record, Mapping) and path in record:
         return record[path]
     value = record
@@ -319,7 +319,7 @@ def value_at(record: Any, path: str) -> Any:
 
 
 def repeated(labels: Sequence[Any]) -> RecordError:
-    """A list that names a class twice."""
+    """The error about a list that names a class twice."""
     twice = next(label for label, n in Counter(labels).items() if n > 1)
     return RecordError(
         "must not list a class twice",

@@ -21,7 +21,7 @@ from verax.inputs.records.record import (
 
 # Interfaces write this for a token that is too unlikely to have a log-probability.
 TOO_UNLIKELY = -9999.0
-# Stands in the text of a token that is only part of a character.
+# Part of the text of a token that is a fragment of a character.
 REPLACEMENT = "\ufffd"
 # The reason for which responses without log-probabilities are left out.
 NO_LOGPROBS = "no log-probabilities"
@@ -32,9 +32,9 @@ WANTED = (
 
 
 def name_of(token: Any, coded: Any) -> Hashable:
-    r"""What a token is called: its text, or its bytes where the text does not tell it from others.
+    r"""The name of a token: its text, or its bytes if the text is ambiguous.
 
-    Tokens that are part of a character have the same text; interfaces give their bytes.
+    Fragments of characters share one text; interfaces give their bytes.
 
     >>> name_of("\ufffd", [240, 159]), name_of(" yes", [32, 121, 101, 115])
     ('bytes:\\xf0\\x9f', ' yes')
@@ -53,7 +53,7 @@ def name_of(token: Any, coded: Any) -> Hashable:
 
 
 def probability_of(value: Any) -> float | None:
-    """The probability of a log-probability; None where it is said to be too unlikely."""
+    """The probability of a log-probability; None if it is marked as too unlikely."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise not_understood(value, WANTED)
     if value <= TOO_UNLIKELY:
@@ -65,12 +65,12 @@ def probability_of(value: Any) -> float | None:
 def of_pairs(pairs: Iterable[tuple[Hashable, Any]]) -> Listed:
     """The list of (token, log-probability) pairs; a log-probability may be an object with a 'logprob'.
 
-    Tokens at TOO_UNLIKELY are not listed: their probability is not known, and need not be zero.
+    Tokens at TOO_UNLIKELY are not listed: their probability is unknown, and need not be zero.
     """
     labels, values, unlikely = [], [], 0
     exp = math.exp
     for token, number in pairs:
-        # Nearly all are like this, and need no further look.
+        # The common case, without further checks.
         if type(number) is float and TOO_UNLIKELY < number <= 0:
             labels.append(token)
             values.append(exp(number))
@@ -106,7 +106,7 @@ def of_objects(
 
 
 def of_token(token: Mapping[Any, Any]) -> Listed:
-    """The list of a generated token: its `top_logprobs`, or where there are none the token alone."""
+    """The list of a generated token: its `top_logprobs`, or without any the token alone."""
     top = token.get("top_logprobs")
     if isinstance(top, Mapping) and top:
         return of_pairs(top.items())
@@ -120,7 +120,7 @@ def of_token(token: Mapping[Any, Any]) -> Listed:
 
 
 def at(tokens: Any, position: int) -> Any:
-    """The generated token at a position; below 0 it is counted from the last."""
+    """The generated token at a position; negative positions count from the end."""
     if not isinstance(tokens, (list, tuple)):
         raise not_understood(tokens, WANTED)
     if not -len(tokens) <= position < len(tokens):
@@ -137,7 +137,7 @@ def at(tokens: Any, position: int) -> Any:
 
 
 def no_logprobs(name: str) -> RecordError:
-    """A response that was asked for without log-probabilities."""
+    """The error about a response that was requested without log-probabilities."""
     return RecordError(
         "must hold log-probabilities",
         f"holds a response without {name!r}",
@@ -154,7 +154,7 @@ def _sampled(response: Any, field: str, sample: int = 0) -> Mapping[Any, Any]:
 
 
 def n_samples(response: Any, field: str) -> int:
-    """How many answers were sampled."""
+    """The number of sampled answers."""
     return len(sequence(mapping(response).get(field)))
 
 
@@ -181,7 +181,7 @@ def _read_completion(response: Any, choices: Choices) -> Listed:
 
 
 def _of_completion(logprobs: Mapping[Any, Any], position: int) -> Listed:
-    """The older form has one mapping per generated token beside the tokens themselves."""
+    """The list in the older form, with a mapping per generated token beside the tokens."""
     top = sequence(logprobs.get("top_logprobs"))
     listed = at(top, position) if top else None
     if listed:
@@ -209,7 +209,7 @@ def read_chat(response: Any, choices: Choices) -> Listed:
 
 
 def texts_of(logprobs: Any) -> list[str]:
-    """The generated tokens in a field `logprobs`, whichever interface wrote it."""
+    """The generated tokens in a field `logprobs` of any interface."""
     if isinstance(logprobs, (list, tuple)):
         return [_text_of(token) for token in logprobs]
     fields = mapping(logprobs)
@@ -218,7 +218,7 @@ def texts_of(logprobs: Any) -> list[str]:
 
 
 def _text_of(token: Any) -> str:
-    """The text of a generated token; of alternatives without one that is marked, the likeliest."""
+    """The text of a generated token; that of the likeliest alternative if none is marked."""
     if isinstance(token, str):
         return token
     fields = mapping(token)
@@ -229,7 +229,7 @@ def _text_of(token: Any) -> str:
 
 
 def _rank(alternative: Any) -> float:
-    """How likely an alternative is compared with others: less is likelier."""
+    """The rank of an alternative: lower is likelier."""
     value = mapping(alternative).get("logprob", alternative)
     return -value if isinstance(value, (int, float)) and value == value else 0.0
 
@@ -240,7 +240,7 @@ def generated_texts(response: Any, sample: int = 0) -> list[str]:
 
 
 def of_logprobs(logprobs: Any, position: int) -> Listed:
-    """The list in a field `logprobs`, whichever interface wrote it."""
+    """The list in a field `logprobs` of any interface."""
     if isinstance(logprobs, (list, tuple)):
         token = at(logprobs, position)
         return of_token(token) if "token" in mapping(token) else _of_vllm(token)
@@ -257,7 +257,7 @@ def of_logprobs(logprobs: Any, position: int) -> Listed:
 
 
 def _of_top(top: Any, position: int) -> Listed:
-    """`top_logprobs` on its own: an array of objects, a mapping, or one mapping per generated token."""
+    """The list in `top_logprobs` alone: an array of objects, a mapping, or a mapping per generated token."""
     if isinstance(top, Mapping):
         return of_pairs(top.items())
     objects = sequence(top)
@@ -268,7 +268,7 @@ def _of_top(top: Any, position: int) -> Listed:
 
 
 def _output_text(response: Any) -> Any:
-    """The first text of the output of the Responses interface; reasoning comes before it."""
+    """The first text in the output of the Responses interface, after any reasoning."""
     for item in sequence(mapping(response).get("output")):
         for content in sequence(mapping(item).get("content")):
             if mapping(content).get("type") == "output_text":
@@ -288,7 +288,7 @@ def _vllm_logprobs(response: Any, sample: int = 0) -> Any:
 
 
 def _vllm_texts(response: Any, sample: int = 0) -> list[str]:
-    """The tokens that were generated, by their ids where these are there, and otherwise the likeliest."""
+    """The generated tokens, by their ids if these are present, otherwise the likeliest ones."""
     logprobs = sequence(_vllm_logprobs(response, sample))
     ids = sequence(_sampled(response, "outputs", sample).get("token_ids"))
     texts = texts_of(logprobs)
@@ -310,7 +310,7 @@ def _read_vllm(response: Any, choices: Choices) -> Listed:
 
 
 def _of_vllm(token: Any) -> Listed:
-    """{token id: {"logprob", "rank", "decoded_token"}}: called by its text where all have one."""
+    """The list in {token id: {"logprob", "rank", "decoded_token"}}, named by text if all have one."""
     alternatives = mapping(token)
     if not alternatives:
         raise not_understood(token, WANTED)
@@ -328,7 +328,7 @@ def _is_llama(response: Any) -> bool:
 
 
 def _read_llama(response: Any, choices: Choices) -> Listed:
-    """llama.cpp: `top_logprobs`; with post-sampling probabilities `top_probs`; in old versions `probs`."""
+    """The list of llama.cpp: `top_logprobs`, `top_probs` after sampling, or `probs` in old versions."""
     token = mapping(at(mapping(response).get("completion_probabilities"), choices.position))
     if "top_probs" in token or "prob" in token:
         listed = sequence(token.get("top_probs"))
@@ -361,7 +361,7 @@ def _is_gemini(response: Any) -> bool:
 
 
 def _gemini_tokens(response: Any, sample: int = 0) -> tuple[Any, Any]:
-    """The alternatives of every generated token, and the tokens that were chosen."""
+    """The alternatives of every generated token, and the chosen tokens."""
     candidate = _sampled(response, "candidates", sample)
     result = mapping(candidate.get("logprobsResult") or candidate.get("logprobs_result"))
     top = result.get("topCandidates") or result.get("top_candidates")
@@ -375,7 +375,7 @@ def _gemini_texts(response: Any, sample: int = 0) -> list[str]:
 
 
 def _read_gemini(response: Any, choices: Choices) -> Listed:
-    """`logprobsResult`, in the spelling of the interface or of its Python client."""
+    """The list in `logprobsResult`, in the spelling of the interface or of its Python client."""
     top, chosen = _gemini_tokens(response, choices.sample)
     if not top and not chosen:
         raise no_logprobs("logprobsResult")

@@ -1,4 +1,4 @@
-"""All shapes of records, and which of them a file has."""
+"""All shapes of records, and the recognition of a file's shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from verax.inputs.records.responses import NO_LOGPROBS, RESPONSES
 
 
 def read_answer(holder: Any, shape: Shape, choices: Choices) -> Listed:
-    """The list of the token that holds the answer, of the sample that was chosen."""
+    """The list of the token that holds the answer, in the chosen sample."""
     if choices.after is not None and shape.generated is not None:
         texts = shape.generated(holder, choices.sample)
         choices = replace(choices, position=place_of(texts, choices.after, last=choices.last_match))
@@ -27,7 +27,7 @@ def read_answer(holder: Any, shape: Shape, choices: Choices) -> Listed:
 
 
 def place_of(texts: Sequence[str], pattern: re.Pattern[str], *, last: bool) -> int:
-    """The token that holds the answer: the one with the group of a pattern, or the first word after it.
+    """The place of the answer token: the one with the group of a pattern, or the first word after it.
 
     >>> place_of(["The", " answer", ":", " (", "B", ")"], re.compile("answer:"), last=False)
     4
@@ -65,8 +65,8 @@ def _no_match(whole: str, pattern: re.Pattern[str], what: str) -> RecordError:
 def pooled(holder: Any, shape: Shape, choices: Choices) -> Listed:
     """The mean of the lists of all sampled answers.
 
-    A class that one of them does not list counts there as in `combine`: with an equal share of what the list
-    leaves over. So the padded distribution of the result is the mean of the padded distributions.
+    A class that a list lacks counts there as in `combine`, with an equal share of the unlisted probability.
+    So the padded distribution of the result is the mean of the padded distributions.
     """
     n = 1 if shape.samples is None else shape.samples(holder)
     if n > 1 and shape.answer_text is not None and _lacks_logprobs(holder, shape, n):
@@ -111,7 +111,7 @@ def _lacks_logprobs(holder: Any, shape: Shape, n: int) -> bool:
 
 
 def _shares(texts: Sequence[str | None], choices: Choices) -> Listed:
-    """The share of each answer among sampled texts; one without an answer leaves its share to no class."""
+    """The share of each answer among sampled texts; the share of texts without an answer goes to no class."""
     counts = Counter[str]()
     problem = None
     for text in texts:
@@ -130,7 +130,7 @@ def _shares(texts: Sequence[str | None], choices: Choices) -> Listed:
 
 
 def answer_in(text: str, pattern: re.Pattern[str] | None, *, last: bool) -> str:
-    """The answer in a text: the group of a pattern, or the first word after it; without one, all of it.
+    """The answer in a text: the group of a pattern, the first word after it, or without one the whole text.
 
     >>> answer_in("So the answer: (B).", re.compile("answer:"), last=False)
     'B'
@@ -150,36 +150,36 @@ def answer_in(text: str, pattern: re.Pattern[str] | None, *, last: bool) -> str:
 
 
 def _rest(values: dict[Any, float], n_classes: int | None) -> float:
-    """The probability that a list gives every class that it does not name."""
+    """The probability that a list gives each unlisted class."""
     others = 0 if n_classes is None else n_classes - len(values)
     return max(0.0, 1.0 - math.fsum(values.values())) / others if others > 0 else 0.0
 
 
-# In the order in which they are tried: the ones with the most telling fields first.
+# In the order of trial: those with the most specific fields first.
 SHAPES = {
     shape.name: shape
     for shape in (HARNESS, OLMES, INSPECT_TOKENS, *RESPONSES, PIPELINE, ARRAYS, MAPPED, TOKENS, FLAT)
 }
-# Those that hold log-probabilities of tokens.
+# Shapes with log-probabilities of tokens.
 TOKEN_SHAPES = tuple(shape for shape in SHAPES.values() if shape.tokens)
-# How many fields of a record that nobody knows are named.
+# The number of fields that an error about an unknown record names.
 _SHOWN_FIELDS = 12
 
 
 def shape_of(record: Any, among: Sequence[Shape] = tuple(SHAPES.values())) -> Shape | None:
-    """The first shape that a record has; None where it has none of them."""
+    """The first shape that a record has; None without any."""
     body = body_of(record)
     return next((s for s in among if s.fits(body if s.unwrapped else record)), None)
 
 
 def recognise(records: Sequence[Any]) -> Shape | None:
-    """The shape of the first record that has one; requests that failed have none."""
+    """The shape of the first record that has one; failed requests have none."""
     shapes = (shape_of(record) for record in records if not failure_of(record))
     return next((shape for shape in shapes if shape is not None), None)
 
 
 def holder_of(record: Any, shape: Shape) -> Any:
-    """What a shape reads: the record, or the response in it; a request that failed is refused."""
+    """The part of a record that a shape reads: the record, or the response in it; refuses failed requests."""
     if failure_of(record):
         raise failed(record)
     return body_of(record) if shape.unwrapped else record
@@ -194,14 +194,14 @@ def read(record: Any, shape: Shape, choices: Choices, *, pool: bool = False) -> 
 
 
 def n_samples(record: Any, shape: Shape) -> int:
-    """How many answers of a record were sampled."""
+    """The number of sampled answers in a record."""
     if shape.samples is None:
         return 1
     return max(1, shape.samples(body_of(record) if shape.unwrapped else record))
 
 
 def read_tokens(record: Any, choices: Choices) -> Listed:
-    """The list of a record with log-probabilities of tokens, in whatever shape."""
+    """The list of a record with log-probabilities of tokens, in any shape."""
     shape = shape_of(record, TOKEN_SHAPES)
     if shape is None:
         shape = FLAT if isinstance(record, Mapping) else TOKENS
@@ -219,7 +219,7 @@ def fields_of(record: Any) -> str:
 
 
 def unrecognised(record: Any, where: str, source: str) -> InputError:
-    """The error about a file whose records have no known shape."""
+    """The error about records without a known shape."""
     return InputError(
         "must hold lists in a shape that is known",
         argument="rows",

@@ -1,4 +1,4 @@
-"""Texts of records: which of them mean the same, and the numbers that they state."""
+"""Texts in records: variants with the same meaning, and the numbers that texts state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
 
-# White space, and how two kinds of tokenizers write it.
+# White space, also as two kinds of tokenizers write it.
 _SPACE = " \t\r\n\v\f\u00a0\u0120\u2581\u010a"
 _MARKS = string.punctuation + "\u201c\u201d\u2018\u2019\u00ab\u00bb\u2026\u3002"
 
@@ -27,7 +27,7 @@ def _punctuation(text: str) -> str:
 
 
 _RULES: dict[str, Callable[[str], str]] = {"space": _space, "case": _case, "punctuation": _punctuation}
-# What is the same class under each rule.
+# Texts of the same class under each rule.
 RULES = {
     "same": "entries with the same text",
     "space": "texts that differ in white space around them",
@@ -37,9 +37,9 @@ RULES = {
 
 
 def merger(rule: str | None) -> Callable[[Hashable], Hashable] | None:
-    r"""What a class is called under a rule of merging; None where nothing is merged.
+    r"""The name of a class under a merging rule; None without one.
 
-    A text of which nothing would be left stays as it is.
+    A text that would become empty stays unchanged.
 
     >>> called = merger("punctuation")
     >>> [called(text) for text in (" Paris", "paris", "Paris.", "\u2581Paris", "\n", 7)]
@@ -65,7 +65,7 @@ _NUMBER = re.compile(
 
 
 def float_of(number: Any) -> float:
-    """A number, or the text of one, as a float; infinite where it is too large for one, as JSON has 1e400.
+    """A number, or the text of one, as a float; infinite if it is too large, such as 1e400 in JSON.
 
     >>> float_of(10**400), float_of("-2.5")
     (inf, -2.5)
@@ -77,7 +77,7 @@ def float_of(number: Any) -> float:
 
 
 def number_of(value: Any) -> float | None:
-    """The number that a value states; None where it states none, or more than one.
+    """The number that a value states; None for none or more than one.
 
     >>> [number_of(v) for v in ("about 70%", "0,7", "7/10", ".5", 0.2, None, "60-70%", "unsure")]
     [0.7, 0.7, 0.7, 0.5, 0.2, None, None, None]
