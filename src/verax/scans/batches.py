@@ -34,7 +34,7 @@ from verax.scans.readers import reader_of
 from verax.scans.rescaling import Rescaling
 from verax.scans.scan import ScanOptions
 
-# Parts are long from the first one on where there are at least this many long ones.
+# With at least this number of long parts, all parts are long, including the first.
 _LONG = 3
 
 
@@ -66,7 +66,7 @@ class TableHandle(LocalHandle):
 
     @property
     def most_rows(self) -> float:
-        """A row of text has a digit and a separator for each probability."""
+        """An upper bound: a row of text has a digit and a separator for each probability."""
         packed = any(file.suffix in COMPRESSED for file in self._table.files)
         if self.n_rows is not None or packed or not self._table.files:
             return super().most_rows
@@ -74,24 +74,24 @@ class TableHandle(LocalHandle):
 
     @property
     def roles(self) -> Roles:
-        """Which column is what, for the first model of full distributions."""
+        """The role of each column, for the first model of full distributions."""
         assert isinstance(self._reader, PartReader)
         return self._reader.first.roles
 
     @property
     def roles_of_models(self) -> dict[str, Roles]:
-        """The same for each model; none for lists."""
+        """The roles of columns for each model; empty for lists."""
         readers = self._reader.readers if isinstance(self._reader, PartReader) else {}
         return {name: reader.roles for name, reader in readers.items()}
 
     @property
     def all_columns(self) -> list[str]:
-        """Every column that there is."""
+        """All columns of the source."""
         return list(self._table.schema.names)
 
     @property
     def columns(self) -> list[str]:
-        """Every column that is read."""
+        """All columns that are read."""
         return self._reader.columns
 
     @property
@@ -122,7 +122,7 @@ class TableHandle(LocalHandle):
 
     def _runs(self, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
         rows = self._reader.rows_at_a_time
-        # Of many rows even the first parts are long: what is counted exactly there would be in vain.
+        # With many rows even the first parts are long: exact counts in short ones would be in vain.
         first = {"first": 0} if (self.n_rows or 0) >= _LONG * times * rows else {}
         return self._table.runs(self._reader.columns, rows, times, **first)
 
@@ -138,7 +138,7 @@ class TableHandle(LocalHandle):
             if self.lists or self.graded is not None:
                 return collector.add(self._reader.part(batches, start))
             part = part_of(self._rows(batches, start, coded=True), self._options.reading)
-            # What was read is in arrays of its own by now, and more is read meanwhile.
+            # The rows are in separate arrays by now, and more are read meanwhile.
             batches.clear()
             return collector.add(self._kept.add(part))
 
@@ -154,7 +154,7 @@ class TableHandle(LocalHandle):
 
     @contextmanager
     def _located(self) -> Iterator[None]:
-        """Errors about rows name the file that they are in."""
+        """Let errors about rows name their file."""
         try:
             yield
         except InputError as error:
@@ -250,7 +250,7 @@ class ArrayHandle(LocalHandle):
 
 
 def rescaling_of(options: ScanOptions) -> Rescaling:
-    """What divides rows by their sums, where that was asked for or they may have been rounded."""
+    """The division of rows by their sums, on request or if probabilities may have been rounded."""
     request = options.reading
     probabilities = not (request.logits or request.sets) and request.outputs == PROBABILITIES
     return Rescaling(normalize=request.normalize, rounded=options.rounded and probabilities)
@@ -259,10 +259,10 @@ def rescaling_of(options: ScanOptions) -> Rescaling:
 def _loaded(
     handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]], request: Reading
 ) -> LoadedRows:
-    """The rows of all parts, which are called as their handle is."""
+    """The rows of all parts, named like their handle."""
     if not parts:
         raise InputError(NO_ROWS, argument="source", kind="file", source=handle.name)
-    # Errors about rows in memory name all files together.
+    # Errors about rows in memory name the files together.
     rows = {
         name: replace(concatenate([part[name] for part in parts]), path=handle.name) for name in handle.models
     }
@@ -285,7 +285,7 @@ def opened(source: object, options: ScanOptions) -> Handle | None:
 
 
 def of_files(paths: Sequence[Path], name: str, options: ScanOptions) -> Handle:
-    """The handle on files of columns or arrays; outcomes of another file are a further column."""
+    """The handle on files of columns or arrays; outcomes from another file are a further column."""
     outcomes = options.reading.outcomes
     if common_format(paths) in ARRAYS:
         if outcomes is None:
@@ -300,7 +300,7 @@ def of_files(paths: Sequence[Path], name: str, options: ScanOptions) -> Handle:
 
 
 def of_table(table: SourceTable, options: ScanOptions) -> Handle:
-    """The handle on columns that Arrow reads; of a long table of raters, on its cases."""
+    """The handle on columns that Arrow reads, or on the cases of a long table of raters."""
     if options.reading.rater_column is None:
         return TableHandle(options, table)
     table, cases = cases_of(table, options.reading)

@@ -1,4 +1,4 @@
-"""Columns of numbers that are cut into groups of about equal size, by what all rows have."""
+"""Columns of numbers cut into groups of about equal size, by their values in all rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from verax.inputs.handles import Collector, Part, Summaries
 
 @dataclass(frozen=True)
 class Cut:
-    """Groups of the numbers of a column.
+    """The groups that a column of numbers is cut into.
 
     Attributes
     ----------
     column : str
         The column.
     edges : array
-        The largest number of each group but the last.
+        The largest number of each group except the last.
     names : tuple of str
-        The groups, each with its range, by the number of edges below; empty where there is no row.
+        The names of groups with their ranges, by the number of edges below; empty for groups without rows.
     """
 
     column: str
@@ -35,7 +35,7 @@ class Cut:
 
     @classmethod
     def of(cls, column: str, values: Floats, counts: Ints, n: int) -> Cut:
-        """The groups of distinct numbers in increasing order, each of which occurs so often.
+        """The groups of distinct numbers in increasing order, given how often each occurs.
 
         >>> cut = Cut.of("age", np.array([20.0, 30.0, 40.0, 50.0]), np.ones(4, int), 2)
         >>> cut.labels([20, 50]).tolist()
@@ -55,14 +55,14 @@ class Cut:
         for j, i in enumerate(used):
             numbers = values[place == i]
             low, high = f"{numbers[0]:g}", f"{numbers[-1]:g}"
-            # Labels are shown in the order of their texts.
+            # Labels are sorted as texts.
             rank = f"{j + 1:0{len(str(len(used)))}}"
             names[i] = f"{rank}: {low}" if low == high else f"{rank}: {low} to {high}"
         return cls(column, edges, tuple(names))
 
     @classmethod
     def of_rows(cls, column: str, labels: Any, n: int) -> Cut:
-        """The groups of the numbers of rows in memory."""
+        """The groups of a column in memory."""
         return cls.of(column, *np.unique(_numbers(labels), return_counts=True), n)
 
     def labels(self, column: Any) -> Any:
@@ -71,7 +71,7 @@ class Cut:
 
 
 def relabelled(part: Part, cuts: Mapping[str, Cut]) -> Part:
-    """The same rows with groups in place of the numbers that are cut."""
+    """The same rows with groups in place of numbers."""
     by = {name: cuts[name].labels(column) if name in cuts else column for name, column in part.by.items()}
     within = part.subset
     subset = None if within is None else lambda places: relabelled(within(places), cuts)
@@ -94,7 +94,7 @@ def with_kind(part: Part, kind: int) -> Part:
 
 @dataclass
 class ChangedParts:
-    """Shows parts to a collector as they are changed."""
+    """Changes parts before it shows them to a collector."""
 
     collector: Collector
     change: Callable[[Part], Part]
@@ -110,12 +110,12 @@ class ChangedParts:
 
 @dataclass
 class GroupCounts:
-    """A collector of the groups of each of two kinds; there are none where rows have fewer kinds."""
+    """Collects the groups of each of two kinds; empty if rows have fewer kinds."""
 
     _labels: tuple[set[Any], set[Any]] = field(default_factory=lambda: (set(), set()))
 
     def add(self, part: Part) -> int:
-        """Note the groups of a part."""
+        """Add the groups of a part."""
         groups = part.rows.groups if part.n_rows else None
         for known, (labels, _) in zip(
             self._labels, [] if groups is None else by_kind(groups.labels), strict=False
@@ -125,13 +125,13 @@ class GroupCounts:
 
     @property
     def fewer(self) -> int:
-        """The kind that has fewer groups."""
+        """The kind with fewer groups."""
         return int(len(self._labels[1]) < len(self._labels[0]))
 
 
 @dataclass
 class NumberCounts:
-    """A collector of how often each number of some columns occurs."""
+    """Counts how often each number in some columns occurs."""
 
     columns: Mapping[str, int]
     _counted: dict[str, list[tuple[Floats, Ints]]] = field(default_factory=dict)

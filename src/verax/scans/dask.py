@@ -23,7 +23,7 @@ from verax.scans.scan import ScanOptions
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """A partition: local files, and which row groups of each; None for all of them."""
+    """A partition: local files with row groups of each, None for all."""
 
     pieces: tuple[tuple[str, tuple[int, ...] | None], ...]
 
@@ -36,10 +36,9 @@ class ParquetPart:
 
 
 def parquet_parts(frame: Any) -> list[ParquetPart] | None:
-    """The partitions of a frame that is read from local Parquet files as they are; None for any other frame.
+    """The partitions of a frame that is read from local Parquet files unchanged; None for any other frame.
 
-    Dask knows the pieces of files, but does not promise to tell. Where it tells anything else than what is
-    known here, the frame is read by Dask.
+    Dask does not document the pieces of files that it reads. If they look unfamiliar, Dask reads the frame.
     """
     read = frame.simplify().expr
     if type(read).__name__ != "ReadParquetFSSpec":
@@ -65,7 +64,7 @@ def _parts_of(read: Any, n_partitions: int) -> list[ParquetPart] | None:
 
 
 def _part(part: Any) -> ParquetPart:
-    """A partition from what Dask has: a piece, or a list of them."""
+    """A partition from a piece of a Dask plan, or from a list of pieces."""
     pieces = []
     for piece in part if isinstance(part, list) else [part]:
         ((_, (path, row_groups, keys)),) = piece.items()
@@ -75,14 +74,14 @@ def _part(part: Any) -> ParquetPart:
     return ParquetPart(tuple(pieces))
 
 
-# How many summaries a task merges.
+# The number of summaries that a task merges.
 _FAN_IN = 16
-# How many partitions that have rows are looked at where each has few.
+# The number of non-empty partitions that are looked at if each has few rows.
 _LOOKED_AT = 16
 
 
 class DaskHandle(PartitionedHandle):
-    """A Dask frame. It is computed by whatever scheduler Dask would use, and no row leaves its worker."""
+    """A Dask frame, computed by the scheduler that Dask would use; no row leaves its worker."""
 
     def _run(self, work: PartitionTask) -> Iterable[bytes]:
         dask = _dask()
@@ -113,13 +112,13 @@ def _parts(frame: Any) -> Sequence[Any]:
     if parts is None:
         parts = list(frame.to_delayed())
     if len(parts) != frame.npartitions:
-        # Dask joins partitions of which it reads few columns, but errors name those of the frame.
+        # Dask joins partitions if it reads few of their columns, but errors name partitions of the frame.
         parts = list(frame.simplify().to_delayed(optimize_graph=False))
     return parts
 
 
 def _threads(partitions: int) -> int:
-    """How many threads score a partition: more than one where this process has more than partitions."""
+    """The number of threads that score a partition: above one if this process has more than partitions."""
     scheduler = import_module("dask.base").get_scheduler()
     here = scheduler in (None, import_module("dask.threaded").get)
     return max(1, n_cores() // max(1, partitions)) if here else 1
@@ -134,7 +133,7 @@ def opened(source: object, options: ScanOptions) -> Handle | None:
 
 
 def _check_cluster() -> None:
-    """Refuse a cluster whose scheduler or workers lack verax: clients would wait for ever, or see a trace."""
+    """Refuse a cluster whose scheduler or workers lack verax: clients would hang, or see a traceback."""
     client: Any = getattr(import_module("dask.base").get_scheduler(), "__self__", None)
     if not hasattr(client, "run_on_scheduler") or client.asynchronous:
         return
@@ -145,7 +144,7 @@ def _check_cluster() -> None:
 
 
 def _first_rows(frame: Any) -> Any:
-    """The first rows, from as few partitions as have some."""
+    """The first rows, from as few partitions as possible."""
     dask = _dask()
     head = dask.delayed(_head, pure=False)
     names = [str(name) for name in frame.columns]
@@ -158,7 +157,7 @@ def _first_rows(frame: Any) -> Any:
         start, step = start + step, 2 * step
     tables = filled or [PandasFrame(frame._meta).first]
     if len(set(tables[0].column_names)) < tables[0].num_columns:
-        # Arrow does not join such tables, and nobody can choose among their columns.
+        # Arrow does not join tables with repeated names, which are refused later.
         return tables[0]
     return pa.concat_tables(tables, promote_options="permissive")
 

@@ -1,4 +1,4 @@
-"""Rows with the id of another row, which are refused wherever rows are."""
+"""Rows with the id of another row, refused wherever rows are."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ PlaceOf = Callable[[int], str]
 
 @dataclass(frozen=True)
 class IdRecipe(Recipe[Sketch], cases=True):
-    """Look for ids that several rows have; of many rows, a sample of the ids tells."""
+    """Look for ids shared by several rows; a sample of ids tells for many rows."""
 
     def take(self, part: Part) -> Sketch:
-        """Of some rows."""
+        """Summarise one part."""
         return self.more(part, None)
 
     def more(self, part: Part, earlier: Sketch | None) -> Sketch:
-        """Of some rows, as far as they may add to what was seen before."""
+        """Summarise one part, without ids that cannot change the earlier summary."""
         return Sketch.of(_hashes(part.ids), part.row_numbers, earlier)
 
 
 def _hashes(ids: Any) -> Any:
-    """64 bits of each id; the texts of numbers would take long to make."""
+    """A hash of 64 bits for each id; whole numbers are not converted to texts, which takes long."""
     labels = np.asarray(ids)
     return mixed(labels.astype(np.uint64)) if labels.dtype.kind in "iu" else text_hashes(labels)
 
@@ -44,7 +44,7 @@ def summarised(
     recipes: Mapping[str, Recipe[Any]],
     pass_over: Callable[[Mapping[str, Recipe[Any]]], Summaries],
 ) -> Summaries:
-    """What a pass over the rows finds; the first one refuses ids that repeat, where they must not."""
+    """The summaries of a pass over the rows; the first pass refuses repeated ids."""
     if not handle.distinct:
         return pass_over(recipes)
     summaries = pass_over({**recipes, _IDS: IdRecipe()})
@@ -57,7 +57,7 @@ def summarised(
 
 
 def refuse_repeated_ids(ids: Any, numbers: Ints, columns: Sequence[str], place_of: PlaceOf) -> None:
-    """Refuse ids in memory that several rows have; rows have these numbers."""
+    """Refuse repeated ids in memory; `numbers` are those of the rows."""
     if ids is not None and len(ids):
         _refuse(Sketch.of_all(_hashes(ids), numbers), columns, place_of)
 

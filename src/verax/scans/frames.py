@@ -1,4 +1,4 @@
-"""Columns that another library holds on this machine, read in batches through Arrow."""
+"""Columns of other libraries on this machine, read in batches through Arrow."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ArrowTable:
 
 
 class BatchStream:
-    """Record batches that can be read once. The first rows are kept until then."""
+    """Record batches that can be read once; the first rows are kept until then."""
 
     schema: Any
 
@@ -75,7 +75,7 @@ def _read_already() -> InputError:
 
 
 class ArrowStream:
-    """What has `__arrow_c_stream__`: a table gives its rows at every pass, a stream once."""
+    """An object with `__arrow_c_stream__`: a table gives its rows in every pass, a stream once."""
 
     n_rows = None
 
@@ -177,14 +177,14 @@ class PandasFrame:
         names, arrays = [], []
         for name, column in columns:
             names.append(name)
-            # Numbers as they are, without a copy: NaN is no missing value yet.
+            # Numbers without a copy: NaN is not a missing value yet.
             plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu"
             arrays.append(pa.array(column.to_numpy()) if plain else pa.array(column, from_pandas=True))
         return pa.table(arrays, names=names)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
-        # One by one: to choose several columns of a frame copies them.
+        # One by one, because choosing several columns of a frame copies them.
         chosen = [(name, self._frame[name]) for name in columns]
         for start in range(0, self.n_rows, rows):
             piece = slice(start, start + rows)
@@ -225,7 +225,7 @@ class PolarsQuery:
 
 
 def _literally(columns: Sequence[str]) -> Any:
-    """Columns of polars, which takes names such as * for patterns."""
+    """Columns of polars by their literal names: polars reads names such as * as patterns."""
     return import_module("polars.selectors").by_name(*columns)
 
 
@@ -248,7 +248,7 @@ class DuckQuery:
             yield from sliced(self._stated(batch), rows)
 
     def _stated(self, rows: Any) -> Any:
-        """The same rows; columns that are an ENUM say that their values have an order."""
+        """The same rows; the types of ENUM columns state that their values have an order."""
         schema = rows.schema
         for i, name in enumerate(schema.names):
             if name in self._ordered:
@@ -263,7 +263,7 @@ def _duck_reader(relation: Any, rows: int) -> Any:
     return read(rows)
 
 
-# What is read, by the package and the name of its class: what it is called, and how.
+# The sources that are read, by package and class: their names and readers.
 _KINDS: dict[tuple[str, str], tuple[str, Callable[[Any], BatchReader]]] = {
     ("pyarrow", "Table"): ("Arrow table", ArrowTable),
     ("pyarrow", "RecordBatch"): ("Arrow record batch", lambda batch: ArrowTable(pa.table(batch))),
@@ -292,14 +292,14 @@ def opened(source: object, options: ScanOptions) -> Handle | None:
 
 
 def _known(source: object) -> tuple[str, Callable[[Any], BatchReader]] | None:
-    """What a source is called, and how it is read."""
+    """The name of a source and its reader; None for unknown ones."""
     classes = classes_of(source)
-    # Spark's frames can be streams as well, and are scored where they are.
+    # Spark frames can be streams as well, but are scored where they are.
     if hasattr(source, "__arrow_c_stream__") and ("pyspark", "DataFrame") not in classes:
         return next((_KINDS[key] for key in classes if key in _KINDS), ("Arrow stream", ArrowStream))
     return next((_KINDS[key] for key in classes if key in _KINDS), None)
 
 
 def classes_of(source: object) -> list[tuple[str, str]]:
-    """The package and the name of the class of an object and of its bases; nothing is imported for it."""
+    """The package and the name of the class of an object and of its bases, without importing them."""
     return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]

@@ -38,7 +38,7 @@ from verax.scans.scan import ScanOptions
 
 
 class ListFilesHandle(LocalHandle):
-    """Files of records, read one after the other; of a long table, one file at a time is in memory."""
+    """Files of records, read one after the other; only one file of a long table is in memory at a time."""
 
     def __init__(self, options: ScanOptions, paths: Sequence[Path], name: str) -> None:
         if options.reading.several:
@@ -61,7 +61,7 @@ class ListFilesHandle(LocalHandle):
             lists=True,
         )
         self._describe(name, None, facts)
-        # Of every part that was read, by its first record: how many lists, what was counted, what questions.
+        # By the first record of each part read: the number of lists, the counts, and the questions.
         self._read: dict[int, tuple[int, Mapping[str, float], Any]] = {}
         self._places = Places()
         self.ids: tuple[str, ...] = options.ids
@@ -73,7 +73,7 @@ class ListFilesHandle(LocalHandle):
 
     @property
     def counts(self) -> dict[str, float]:
-        """How many records and entries of what was read were merged, divided, and so on."""
+        """The number of records and entries read that were merged, divided, and so on."""
         return added(counts for _, counts, _ in self._read.values())
 
     @property
@@ -115,7 +115,7 @@ class ListFilesHandle(LocalHandle):
 
 
 def opened(source: object, options: ScanOptions) -> Handle | None:
-    """The handle on files that hold lists, by what is said or by their content; None for anything else."""
+    """The handle on files of lists, as stated or by their content; None for anything else."""
     if options.reading.are_lists is False:
         return None
     named = files_named(source)
@@ -137,7 +137,7 @@ def opened(source: object, options: ScanOptions) -> Handle | None:
 
 
 def _are_read(paths: Sequence[Path], options: ScanOptions) -> bool:
-    """Whether files are read at once: all lists tell the classes where nobody states them."""
+    """Whether files are read at once: without stated classes, all lists together tell them."""
     settings = options.reading
     known = settings.names is not None or settings.n_classes is not None or settings.shape == WIDE.name
     if options.hold:
@@ -163,7 +163,7 @@ def _has_many_rows(paths: Sequence[Path], reading: Reading) -> bool:
 
 
 def _read(paths: Sequence[Path], name: str, options: ScanOptions) -> LoadedRows:
-    """The rows of files; lists that all name all classes are full distributions."""
+    """The rows of files; lists that all name every class become full distributions."""
     ((model, settings),) = options.list_models(default_name(name)).items()
     read = read_lists(paths, name, settings)
     if options.progress is not None:
@@ -186,7 +186,7 @@ def _read(paths: Sequence[Path], name: str, options: ScanOptions) -> LoadedRows:
 
 
 def _pieces(paths: Sequence[Path], read: ListFile) -> list[tuple[str, int, int]]:
-    """The rows of each of several files, by the restart of their numbers; empty where that is unclear."""
+    """The rows of each of several files, by the restart of their numbers; empty if that is unclear."""
     starts = [0, *(1 + np.flatnonzero(np.diff(read.numbers) < 0)).tolist()]
     if len(paths) < 2 or len(starts) != len(paths):
         return []

@@ -30,7 +30,7 @@ from verax.scans.scan import ScanOptions
 
 @dataclass(frozen=True)
 class ListReader:
-    """Makes parts of record batches whose rows have lists, here or on another machine: it holds no rows.
+    """Makes parts of record batches whose rows have lists, here or on another machine; it holds no rows.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class ListReader:
 
     @classmethod
     def of(cls, table: SourceTable, options: ScanOptions) -> ListReader:
-        """Find out which column is what, from the first rows."""
+        """Find the role of each column from the first rows."""
         schema = table.schema
         head = [record for batch in table.head_of_all(LOOK) for record in records_of(batch)][:LOOK]
         readers: dict[str, ListParts] = {}
@@ -61,7 +61,7 @@ class ListReader:
 
     @property
     def first(self) -> ListParts:
-        """The reader of the first model, which also says where weights, groups and ids are."""
+        """The reader of the first model, whose weights, groups and ids are used."""
         return next(iter(self.readers.values()))
 
     @property
@@ -80,7 +80,7 @@ class ListReader:
 
     @property
     def rows_at_a_time(self) -> int:
-        """How many rows a part should have."""
+        """The number of rows that a part should have."""
         return settings.list_part_rows
 
     def part(self, batches: list[Any], start: int) -> Part:
@@ -90,7 +90,7 @@ class ListReader:
         return part_of_lists(_in_all(models), start)
 
     def _lists(self, reader: ListParts, table: Any, start: int) -> ListFile:
-        # Where anything is unusual, the records tell what and in which row.
+        # If anything is unusual, errors about single records name it and its row.
         lists = lists_of_columns(reader, table, start)
         if lists is not None:
             return lists
@@ -104,7 +104,7 @@ class ListReader:
 
 
 def _columns(reader: ListParts, schema: Any, head: Sequence[Any]) -> list[str]:
-    """The columns that a model needs; all where its shape may read any."""
+    """The columns that a model needs; all if its shape may read any."""
     settings = reader.settings
     lists: Sequence[str] = settings.columns
     if not lists and reader.shape == ARRAYS.name:
@@ -131,7 +131,7 @@ def _refuse_long(table: SourceTable, head: Sequence[Any], settings: Reading) -> 
 
 
 def part_of_lists(models: Mapping[str, ListFile], start: int) -> Part:
-    """The lists of several models for the same rows; weights, ids and so on are those of the first."""
+    """The lists of several models for the same rows, with the weights, ids and so on of the first."""
     first = next(iter(models.values()))
     rows = {}
     for name, read in models.items() if len(first) else ():

@@ -1,4 +1,4 @@
-"""Files whose rows have been read and are held in memory, and what fits there."""
+"""Files whose rows have been read into memory, and the limits for that."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from verax.scans.parts import part_of
 
 
 def rows_fit(n_rows: int | None, width: int, n_bytes: int) -> bool:
-    """Whether rows of full distributions may be held at once."""
+    """Whether rows of full distributions fit in memory at once."""
     return n_bytes <= settings.held_bytes_up_to if n_rows is None else n_rows * width <= settings.held_up_to
 
 
 def files_fit(paths: Iterable[Path]) -> bool:
-    """Whether the lists of files may be held at once."""
+    """Whether the lists of files fit in memory at once."""
     return UnchangedFiles(paths).n_bytes <= settings.held_bytes_up_to
 
 
@@ -41,7 +41,7 @@ class LoadedRows(LocalHandle):
     rows : mapping of str to Predictions or ListFile
         The rows of each model.
     request : Reading
-        What was said about full distributions.
+        How full distributions were read.
     """
 
     fits = True
@@ -79,7 +79,7 @@ class LoadedRows(LocalHandle):
 
     @property
     def roles(self) -> Roles:
-        """Which column is what, for the first model; of lists, what holds the outcomes."""
+        """The role of each column, for the first model; lists have a field of outcomes only."""
         first = next(iter(self.rows.values()))
         return Roles(first.outcome, ()) if isinstance(first, ListFile) else first.roles
 

@@ -17,16 +17,16 @@ from verax.kernels.threads import by_turns, n_cores
 from verax.scans.cuts import ChangedParts, Cut, GroupCounts, NumberCounts, relabelled, with_kind
 from verax.scans.distinct import summarised
 
-# How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
+# The maximum number of collectors that take rows in turns: more threads would wait for rows.
 _COLLECTORS = 8
-# From this many rows on, memory matters.
+# From this number of rows, memory matters.
 _MANY = 2**20
 Work = Callable[[Collector], int]
 
 
 @dataclass
 class KeptParts:
-    """The parts of a first pass, which further passes see again in place of reading files.
+    """The parts of a first pass, which further passes use instead of reading files.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class KeptParts:
     parts: dict[int, Part] = field(default_factory=dict)
 
     def add(self, part: Part) -> Part:
-        """Note a part; without what recipes share of it, which may be large."""
+        """Keep a part without the results that recipes share, which may be large."""
         if self.wanted:
             self.parts[part.start] = part
             return replace(part, _made={})
@@ -69,15 +69,15 @@ class LocalHandle(Handle):
     Attributes
     ----------
     notes : tuple of str
-        What a reader of results should know of the rows that were read last: a sentence each.
+        Sentences that a reader of results should know about the rows read last.
     fits : bool
-        Whether all rows may be held in memory at once.
+        Whether all rows fit in memory at once.
     ids : tuple of str
         The columns that identify rows.
     distinct : bool
-        Whether rows with the same id are yet to be refused.
+        Whether rows with the same id are still to be refused.
     bins : mapping of str to int
-        Columns of subgroups whose numbers are cut into groups, and into how many.
+        Columns of subgroups whose numbers are cut into groups, with the number of groups.
     two_way : bool
         Whether rows have two kinds of groups.
     """
@@ -100,7 +100,7 @@ class LocalHandle(Handle):
     @abstractmethod
     def _work(self, times: int) -> Iterable[Work]:
         """All rows in order: each piece of work shows some to a collector, and returns the number of valid
-        ones. Where there are many pieces, they may be several times longer.
+        ones. With many pieces, they may be `times` longer.
         """
 
     def one_way(self) -> Handle:
@@ -113,7 +113,7 @@ class LocalHandle(Handle):
         return same
 
     def _changes(self) -> list[Callable[[Part], Part]]:
-        """What is done to parts before recipes see them."""
+        """The changes to parts before recipes see them."""
         if self.bins and self._cuts is None:
             counts = NumberCounts(self.bins)
             self._look(counts)
@@ -123,13 +123,13 @@ class LocalHandle(Handle):
         return [*([partial(relabelled, cuts=cuts)] if cuts else []), *of_kind]
 
     def _look(self, counts: Any) -> None:
-        """Show all parts to a collector, which takes a pass."""
+        """Show all parts to a collector, in a separate pass."""
         for show in self._work(1):
             self._advance(show(counts))
         self._check()
 
     def _check(self) -> None:
-        """Refuse rows for what all of them show; called when all were read."""
+        """Refuse rows for errors that only all of them together show; called after reading."""
 
     def _advance(self, n_rows: int) -> None:
         if self._progress is not None:
@@ -149,12 +149,12 @@ class LocalHandle(Handle):
             collectors = [ChangedParts(collector, change) for collector in collectors]
         many = (self.n_rows or 0) >= _MANY
         if many:
-            # What this thread has freed the threads do not take.
+            # Other threads do not reuse the memory that this one has freed.
             give_back()
         keep_freed()
         times = max((recipe.longer for recipe in recipes.values()), default=1)
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
-            # Fewer of them wait where they are long.
+            # Fewer long parts wait.
             ahead = 2 if times == 1 else 1
             reads = not self._kept.complete
             for n_rows in by_turns(
@@ -163,9 +163,9 @@ class LocalHandle(Handle):
                 self._advance(n_rows if reads else 0)
         self._check()
         if many:
-            # The first parts, which are kept or counted exactly, take more memory than those that follow.
+            # The first parts, which are kept or counted exactly, take more memory than later ones.
             give_back()
-        # One after the other, so that the tables of those that are done take no memory.
+        # One after the other, so that finished collectors release their tables.
         merged = Summaries({}, 0, None)
         while collectors:
             merged = merged.merge(collectors.pop(0).summaries())

@@ -1,4 +1,4 @@
-"""Frames whose partitions are on several machines: what is done where the rows are, and what comes of it."""
+"""Frames with partitions on several machines: the task at each partition, and the merging of its results."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from verax.scans.parts import PartReader
 from verax.scans.readers import GradeReader, reader_of
 from verax.scans.scan import ScanOptions
 
-# How an error travels in the text of another one.
+# An error inside the text of another one.
 _MARKED = re.compile(r"\[verax:([A-Za-z0-9+/=]+)\]")
 _KIND = "refusal"
 
 
 @dataclass(frozen=True)
 class PartitionTask:
-    """What is sent to where the rows are. It holds no rows; what comes back are bytes."""
+    """The task that is sent to where the rows are; it holds no rows and returns bytes."""
 
     reader: PartReader | ListReader | GradeReader
     recipes: Mapping[str, Recipe[Any]]
@@ -62,20 +62,20 @@ class PartitionTask:
         except InputError as error:
             refused = error
         try:
-            # Once more, for an error that gives the numbers of rows in the partition.
+            # Again, for an error that numbers rows within the partition.
             Collector(self.recipes).add(self.reader.part(batches, start))
         except InputError as error:
             refused = error
         raise refused.replace(source=f"{self.name}, partition {partition}") from None
 
     def merge(self, stored: Iterable[bytes]) -> Summaries:
-        """Summaries put together, one after the other, so that two are in memory at a time."""
+        """Merge summaries one after the other, so that only two are in memory at a time."""
         summaries = (Summaries.from_bytes(part, self.recipes) for part in stored)
         return reduce(Summaries.merge, summaries, Summaries({}, 0, None))
 
 
 class PartitionedHandle(Handle):
-    """A frame in partitions, of which the first rows were looked at."""
+    """A frame in partitions; the first rows tell the role of each column."""
 
     ids: tuple[str, ...]
     distinct: bool
@@ -103,7 +103,7 @@ class PartitionedHandle(Handle):
         return type(self)(self.name, self._frame, self._options.with_reading(ordered=True), self._head)
 
     def place_of(self, row: int) -> str:
-        """What a row is in."""
+        """The place of a row in messages."""
         return self.name
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
@@ -118,11 +118,11 @@ class PartitionedHandle(Handle):
 
     @abstractmethod
     def _run(self, work: PartitionTask) -> Iterable[bytes]:
-        """Do the work on all partitions; the summaries of all rows, in a few pieces."""
+        """Run the task on all partitions; return the summaries of all rows in a few pieces."""
 
 
 class RefusedError(Exception):
-    """An error about input, in a text from which `refusal_in` reads it after other programs passed it on."""
+    """An error about input as a text that other programs pass on, and that `refusal_in` reads."""
 
     def __init__(self, error: InputError) -> None:
         facts = {
@@ -144,7 +144,7 @@ class RefusedError(Exception):
 
 
 def refusal_in(text: str) -> InputError | None:
-    """The error that `RefusedError` put into a text."""
+    """The error in the text of a `RefusedError`; None without one."""
     marked = _MARKED.search(text)
     if marked is None:
         return None
@@ -157,12 +157,12 @@ def refusal_in(text: str) -> InputError | None:
     return InputError(**facts, remedies=remedies)
 
 
-# How many workers are named.
+# The number of workers that an error names.
 _NAMED = 3
 
 
 def _about(*_: Any) -> str:
-    """Where this runs: host, interpreter, and whether that has verax."""
+    """The host and interpreter that run this, and whether it has verax."""
     import socket
     import sys
     from importlib.util import find_spec
@@ -175,15 +175,15 @@ def _about(*_: Any) -> str:
 
 
 def question() -> Callable[..., str]:
-    """A function that tells where it runs, sent by value: workers may be unable to import this module."""
+    """A function that tells where it runs; sent by value, as workers may be unable to import this module."""
     function = FunctionType(_about.__code__, {"__builtins__": builtins}, "about")
-    # What libraries send by value is what was defined in the main program.
+    # Libraries send functions by value if they were defined in the main program.
     function.__module__ = "__main__"
     return function
 
 
 def check_answers(answers: Iterable[str], who: str, remedy: str) -> None:
-    """Refuse a cluster of which some workers lack verax; name them, and where they run."""
+    """Refuse a cluster with workers that lack verax; name their interpreters and hosts."""
     every = list(answers)
     lacking = [answer.split("\t")[:2] for answer in every if not answer.endswith("\tverax")]
     if not lacking:
@@ -197,7 +197,7 @@ def check_answers(answers: Iterable[str], who: str, remedy: str) -> None:
 
 
 def last_of(text: str, marks: Sequence[str]) -> str:
-    """The last line of a trace that has one of these marks, or its first line."""
+    """The last line of a traceback with one of these marks, or its first line."""
     lines = text.splitlines() or [""]
     marked = [line for line in lines if any(mark in line for mark in marks)] or lines[:1]
     return marked[-1].strip()[:200].rstrip(". ")

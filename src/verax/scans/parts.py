@@ -30,14 +30,14 @@ from verax.scans.scan import ScanOptions
 
 @dataclass(frozen=True)
 class PartReader:
-    """Makes parts of record batches, here or on another machine: it holds no rows.
+    """Makes parts of record batches, here or on another machine; it holds no rows.
 
     Attributes
     ----------
     readers : Mapping[str, ColumnReader]
         How the predictions of each model are read.
     request : Reading
-        What was said about all of them.
+        The reading of all models together.
     """
 
     readers: Mapping[str, ColumnReader]
@@ -45,7 +45,7 @@ class PartReader:
 
     @classmethod
     def of(cls, table: SourceTable, options: ScanOptions) -> PartReader:
-        """Find out which column is what; the first model says which classes there are, in what order."""
+        """Find the role of each column; the first model determines the classes and their order."""
         readers: dict[str, ColumnReader] = {}
         for name, request in options.reading.models(default_name(table.name)).items():
             readers[name] = with_classes_of(
@@ -59,7 +59,7 @@ class PartReader:
 
     @property
     def first(self) -> ColumnReader:
-        """The reader of the first model, which also says where weights, groups and ids are."""
+        """The reader of the first model, whose weights, groups and ids are used."""
         return next(iter(self.readers.values()))
 
     @property
@@ -85,7 +85,7 @@ class PartReader:
 
     @property
     def rows_at_a_time(self) -> int:
-        """How many rows a part should have."""
+        """The number of rows that a part should have."""
         return rows_at_a_time(self.first.width * len(self.readers))
 
     def part(self, batches: list[Any], start: int) -> Part:
@@ -95,7 +95,7 @@ class PartReader:
     def predictions(
         self, batches: list[Any], start: int, *, coded: bool, rescaling: Rescaling | None = None
     ) -> dict[str, Predictions]:
-        """The same as the predictions of each model; an error about rows gives the id of the first."""
+        """The same rows as predictions of each model; errors about rows give the id of the first."""
         try:
             models = {
                 name: replace(reader.predictions(batches, start, coded), start=start)
@@ -116,12 +116,12 @@ def _reader(table: SourceTable, request: Reading, *, classes: tuple[Hashable, ..
     return ColumnFile(table, request if classes is None else replace(request, classes=classes)).reader
 
 
-# What the only model of a source is called where nothing says more.
+# The default name of the only model of a source.
 UNNAMED = "model"
 
 
 def default_name(source: str) -> str:
-    """What the only model of a source is called: as its file or folder, if that says something.
+    """The name of the only model of a source: that of its file or folder, if it has one.
 
     >>> default_name("runs/model_a.parquet"), default_name("preds/*.csv"), default_name("the polars frame")
     ('model_a', 'preds', 'model')
@@ -141,7 +141,7 @@ def taken_by(models: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 def usable(
     models: dict[str, Predictions], request: Reading, rescaling: Rescaling | None = None
 ) -> dict[str, Predictions]:
-    """The rows as they are, or those that are valid for every model where that was asked for."""
+    """The rows unchanged or, with `invalid="skip"`, those that are valid for every model."""
     if rescaling is not None:
         models = rescaling.divided(models)
     if request.invalid == "skip":
@@ -153,7 +153,7 @@ def usable(
 
 
 def part_of(models: Mapping[str, Predictions], request: Reading) -> Part:
-    """Predictions of several models for the same rows; weights, ids and so on are those of the first."""
+    """Predictions of several models for the same rows, with the weights, ids and so on of the first."""
     first = next(iter(models.values()))
     options = {"normalize": request.normalize, "logits": request.logits, "ordered": request.ordered}
     rows: dict[str, Rows] = {}

@@ -25,13 +25,13 @@ from verax.scans.parts import PartReader, default_name
 from verax.scans.scan import ScanOptions
 from verax.scores.grades import Grade
 
-# How many rows a part has.
+# The number of rows in a part.
 _ROWS = 2**18
 
 
 @dataclass(frozen=True)
 class GradeReader:
-    """Makes parts of record batches whose rows are questions, here or on another machine: it holds no rows.
+    """Makes parts of record batches whose rows are questions, here or on another machine; it holds no rows.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class GradeReader:
     graded : Grade
         The range of grades.
     request : Reading
-        What was said about weights, groups, ids and subgroups.
+        The columns of weights, groups, ids and subgroups.
     source : str
-        What errors call the table.
+        The name of the table in errors.
     """
 
     grades: Mapping[str, str]
@@ -102,7 +102,7 @@ class GradeReader:
 
     @property
     def rows_at_a_time(self) -> int:
-        """How many rows a part should have."""
+        """The number of rows that a part should have."""
         return _ROWS
 
     def part(self, batches: list[Any], start: int) -> Part:
@@ -138,7 +138,7 @@ class GradeReader:
 
 
 def reader_of(table: SourceTable, options: ScanOptions) -> PartReader | ListReader | GradeReader:
-    """The reader of the rows of a table: full distributions, or top lists or grades where that was said."""
+    """The reader of a table: of full distributions or, if its reading says so, of lists or grades."""
     if options.reading.outcomes is not None:
         # Of files they are a column of the table by now.
         raise InputError("must be in the same table as the predictions: join them first", argument="outcomes")

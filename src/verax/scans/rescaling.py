@@ -1,4 +1,4 @@
-"""Rows that are divided by their sums: on request, or because their probabilities were rounded."""
+"""Rows divided by their sums, on request or because their probabilities were rounded."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FEW = 64
 
 @dataclass(frozen=True)
 class Rounding:
-    """What is known of the decimals of some rows, and of their sums.
+    """The decimals of some rows, and their sums.
 
     Attributes
     ----------
     decimals : int
-        The most decimals of any value, from _LEAST on; _MOST + 1 where there are more than _MOST.
+        The largest number of decimals, at least _LEAST; _MOST + 1 for more than _MOST.
     needed : float
-        How far values must have been rounded to explain the sums.
+        The rounding of values that explains the sums.
     rescaled : Rescaled
         The rows that were divided by their sums.
     rows : tuple[tuple[int, float], ...]
@@ -59,7 +59,7 @@ class Rounding:
         return self.needed <= _half_unit(self.decimals)
 
     def sentence(self) -> str:
-        """What was done, as sentences."""
+        """Sentences on the division."""
         return (
             f"Probabilities are rounded to {self.decimals} decimals: {self.rescaled.sentence()} "
             "A zero may be a small probability, and has an infinite log score where its class occurs."
@@ -86,14 +86,14 @@ class Rounding:
 
 
 class Rescaling:
-    """The rows that were divided by their sums, of every part that was read, by model and first row.
+    """The rows divided by their sums in every part read, by model and first row.
 
     Parameters
     ----------
     normalize : bool
-        All rows will be divided by their sums, which are only counted here.
+        All rows will be divided by their sums; here they are only counted.
     rounded : bool
-        Rows whose sums rounding explains are divided here.
+        Rows are divided here if rounding explains their sums.
     """
 
     def __init__(self, *, normalize: bool, rounded: bool) -> None:
@@ -102,7 +102,7 @@ class Rescaling:
         self._seen: dict[str, Predictions] = {}
 
     def divided(self, models: dict[str, Predictions]) -> dict[str, Predictions]:
-        """The rows of a part, of which those that were rounded are divided by their sums."""
+        """The rows of a part, with rounded ones divided by their sums."""
         if not self._rounded:
             return models
         changed = dict(models)
@@ -113,12 +113,12 @@ class Rescaling:
         return changed
 
     def note(self, models: Mapping[str, Predictions]) -> None:
-        """Count the rows of a part that will be divided by their sums; one that is read again counts once."""
+        """Count the rows of a part that will be divided by their sums; a part read again counts once."""
         for name, rows in models.items() if self._normalize else ():
             self._roundings[name, rows.start] = rows.rescaled()
 
     def check(self) -> None:
-        """Refuse rows that were divided by their sums if all rows together were not rounded."""
+        """Refuse divided rows if rounding does not explain the sums of all rows together."""
         for name, rows in self._seen.items():
             rounding = self._all(name)
             if rounding.rescaled.count and not rounding.explained:
@@ -128,7 +128,7 @@ class Rescaling:
         return reduce(add, [rounding for (name, _), rounding in self._roundings.items() if name == model])
 
     def sentences(self, models: Sequence[str]) -> dict[str, tuple[str]]:
-        """What was done to the rows of each model; nothing where nothing was."""
+        """A sentence on the divided rows of each model, if there are any."""
         known = {
             name: self._all(name) for name in models if any(name == model for model, _ in self._roundings)
         }
@@ -140,7 +140,7 @@ class Rescaling:
 
 
 def unrounded(rows: Predictions) -> tuple[Predictions, Rounding]:
-    """Rows divided by their sums where these differ from 1 by what rounding explains, and what was found."""
+    """Rows divided by their sums if rounding explains the difference from 1, and their rounding."""
     given: Any = rows.p
     columns = list(given.columns if isinstance(given, Columns) else given.T)
     decimals = _decimals([column[:_FEW] for column in columns])
@@ -172,12 +172,12 @@ def unrounded(rows: Predictions) -> tuple[Predictions, Rounding]:
 
 
 def _half_unit(decimals: int) -> float:
-    """How far rounding moves a value, with a little for the sums of floating-point numbers."""
+    """The largest change by rounding, with some slack for floating-point sums."""
     return 0.5 * 10.0**-decimals * (1 + 1e-6)
 
 
 def _decimals(columns: Sequence[Array], least: int = _LEAST) -> int:
-    """The most decimals of any value, from `least` on; _MOST + 1 where some value has more."""
+    """The largest number of decimals, at least `least`; _MOST + 1 if some value has more."""
     decimals = least
     for column in columns:
         while decimals <= _MOST and not _has(column, decimals):
@@ -186,7 +186,7 @@ def _decimals(columns: Sequence[Array], least: int = _LEAST) -> int:
 
 
 def _has(column: Array, decimals: int) -> bool:
-    """Whether no value has more decimals; percentages that were divided by 100 are off in the last digits."""
+    """Whether no value has more decimals; divided percentages may differ in the last digits."""
     with np.errstate(invalid="ignore"):
         off = np.abs(column - np.round(column.astype(np.float64), decimals))
         return not bool((off > 4 * np.finfo(column.dtype).eps * np.abs(column)).any())

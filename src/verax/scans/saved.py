@@ -1,7 +1,7 @@
-"""Summaries that were saved: a handle that records what analyses ask for, and one on the files it writes.
+"""Saved summaries: a handle that records the summaries of analyses, and one on the files that it writes.
 
-Shards are analysed one by one, wherever they are, and their summaries are saved. Later, the same analyses of
-all shards are read from the files, without any row.
+Shards are analysed one by one, wherever they are, and their summaries are saved. Later the same analyses of
+all shards read these files, without any row.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from verax.scans.scan import ScanOptions
 
 ENDING = ".verax"
 _ABOUT, _KIND = "about", "recorded summaries"
-# The log score inside of rules was called "log" once; as a name of its own it was not.
+# Inside of rules the log score was once called "log"; on its own it was not.
 _FORMER_LOG = re.compile(r"(?<!')\blog_score\b|\blog_score\b(?!')")
-# What classes and functions in recipes were called when files were first saved.
+# The names of classes and functions in recipes when files were first saved.
 _SAVED_AS = {"UncertaintyScore(": "Doubt(", "<function expected_of_itself>": "<function _expected_of_itself>"}
 
 
 class Recorded(Handle):
-    r"""A handle that keeps every summary that it was asked for, so that none is made twice, and saves them.
+    r"""A handle that keeps every summary it makes, so that none is made twice, and saves them.
 
-    It is for one thread: analyses of several threads, or `save` during one, may miss summaries.
+    It is for one thread: analyses in several threads, or `save` during one, may miss summaries.
 
     Parameters
     ----------
     handle : Handle
         Predictions that `scan` has opened.
     model : str, optional
-        A name for the only model. A model without a name, which is called like its file elsewhere, is called
-        "model" by default, so that summaries of all shards merge.
+        A name for the only model. A model without a name, elsewhere named after its file, is called "model"
+        by default, so that summaries of all shards merge.
 
     Examples
     --------
@@ -101,14 +101,14 @@ class Recorded(Handle):
         return Summaries(by_name, self._record["n_rows"], self._record["skipped"])
 
     def save(self, path: str | Path, card: Scorecard | None = None) -> None:
-        """Write all summaries that were asked for to a file, which `scan` opens; `load` reads its card.
+        """Write all summaries made to a file that `scan` opens; `load` reads its card.
 
         Parameters
         ----------
         path : str or path
             The file.
         card : Scorecard, optional
-            The card, where it is not the first that was asked for.
+            The card, if it is not the first one made.
         """
         if not self._record:
             raise InputError(
@@ -130,7 +130,7 @@ class Recorded(Handle):
 
 @dataclass(frozen=True)
 class _Renamed(Recipe[Any], cases=True):
-    """A recipe that knows models by other names."""
+    """A recipe for parts whose models have other names."""
 
     recipe: Recipe[Any]
     names: Mapping[str, str]
@@ -147,7 +147,7 @@ class _Renamed(Recipe[Any], cases=True):
 
 @dataclass(frozen=True)
 class _RenamedParts:
-    """What takes in parts that know models by other names."""
+    """Takes in parts whose models have other names."""
 
     gathered: Gathering[Any]
     names: Mapping[str, str]
@@ -169,7 +169,7 @@ def _renamed(part: Part, names: Mapping[str, str]) -> Part:
 
 
 class SavedHandle(Handle):
-    """Summaries in files, merged. It gives what was recorded, and refuses what was not."""
+    """Summaries in files, merged; refuses summaries that were not recorded."""
 
     has_rows = False
 
@@ -203,7 +203,7 @@ class SavedHandle(Handle):
             self._skipped = Skipped(left_out.n_given, left_out.count, (), left_out.reasons)
 
     def in_order(self) -> Handle:
-        # What depends on the order was recorded only where it was known.
+        # Summaries that depend on the order were recorded only if it was known.
         return self
 
     def knows(self, recipe: Recipe[Any]) -> bool:
@@ -244,7 +244,7 @@ class SavedHandle(Handle):
         return reduce(lambda a, b: a.merge(b), loaded)
 
     def save(self, path: str | Path, card: Scorecard | None = None) -> None:
-        """Write the summaries that all files have to one file, merged, with their card."""
+        """Merge the summaries that all files have into one file, with their card."""
         if card is None:
             super().save(path)
             return
@@ -258,7 +258,7 @@ class SavedHandle(Handle):
 
 
 def _merged_bytes(pieces: Iterable[bytes]) -> list[bytes]:
-    """Summaries of the same kind as one; those of a kind that only a newer version knows as they are."""
+    """Summaries of the same kind, merged; those of a kind from a newer version stay unchanged."""
     know_summaries()
     merged, unknown = None, []
     for piece in pieces:
@@ -291,7 +291,7 @@ def know_summaries() -> None:
 
 
 def merge_saved(paths: Sequence[Path], card: Scorecard, path: Path) -> None:
-    """Write all that saved files have in common to one file, and their card; cards alone give a card."""
+    """Merge what saved files have in common into one file with their card; cards alone give a card."""
     if any(_ABOUT not in read_summaries(shard) for shard in paths):
         card.save(path)
     else:
@@ -307,13 +307,13 @@ def _without_place(name: str) -> str:
 
 
 def _pieces(stored: Mapping[str, bytes], key: str) -> list[bytes]:
-    """The summary of a file; several where an older version merged it, or did not know its kind."""
+    """The summary in a file; several if an older version merged it, or did not know its kind."""
     names = (_piece(key, i) for i in range(len(stored)))
     return [stored[name] for name in itertools.takewhile(stored.__contains__, names)]
 
 
 def _about_bytes(handle: Handle, n_rows: int, skipped: Skipped | None) -> bytes:
-    """What a file says about its rows."""
+    """The facts about rows in a file."""
     return dump(
         _KIND,
         {
@@ -328,9 +328,9 @@ def _about_bytes(handle: Handle, n_rows: int, skipped: Skipped | None) -> bytes:
 
 
 def _keys(recipe: Recipe[Any], models: Sequence[str]) -> list[str]:
-    """Names for what a recipe makes, the same in every process: its name now, then those of earlier versions.
+    """Names of the summaries of a recipe, the same in every process: the current one, then earlier ones.
 
-    Models without a name are called like their files, so where a recipe is about one, its place counts.
+    Models without a name are named after their files, so a recipe about one model uses its place.
     """
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         return [_key(recipe, text, models) for text in recipe.spellings()]
@@ -338,7 +338,7 @@ def _keys(recipe: Recipe[Any], models: Sequence[str]) -> list[str]:
 
 def _key(recipe: Recipe[Any], text: str, models: Sequence[str]) -> str:
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
-    # What recipes were given since must not change the names of what was saved before.
+    # New fields of recipes must not change the names of saved summaries.
     later: Any = recipe
     for option in fields(later) if is_dataclass(later) else ():
         if LATER.items() <= option.metadata.items():

@@ -13,32 +13,32 @@ from verax.inputs.handles import Handle, Recipe, Summaries
 from verax.inputs.reading import Keywords, Reading, named_columns, takes_reading
 
 Analysis = Callable[[Any], Any]
-# The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
+# The engines, each a module here with a function `opened`; the first that accepts the source runs.
 FILES = ("listfiles", "batches")
 ENGINES = ("saved", *FILES, "frames", "dask", "spark")
-# Handles have grades in columns; commands read the other shapes of graded answers.
+# Handles read grades in columns; only commands read other shapes of graded answers.
 _OF_COMMANDS = ("answer", "gold", "confidence_column", "model_column", "task", "epoch", "ungraded")
 
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """How a source is opened.
+    """How `scan` opens a source.
 
     Attributes
     ----------
     reading : Reading
         How rows are found in it.
     progress : Callable[[int], None] | None
-        Called with the number of rows of every part that has been read.
+        Called with the number of rows in every part read.
     hold : str
-        Which lists are read at once: "fitting" those that fit in memory, "all", or none.
+        The lists to read at once: "fitting" those that fit in memory, "all", or none.
     densify : bool
-        Whether lists that are read at once and all name all classes are full distributions.
+        Whether lists that are read at once, and all name every class, become full distributions.
     pooled : str
-        Duplicate rows: "refused" where ids repeat or two files look like those of two models; of
-        files that were "named" as those of one model, where ids repeat; "matched" by their ids elsewhere.
+        Duplicate rows: "refused" if ids repeat or two files look like those of two models; "named", for files
+        of one stated model, refused if ids repeat; "matched" by their ids elsewhere.
     rounded : bool
-        Whether rows whose sums differ from 1 by rounding are divided by them; otherwise they are refused.
+        Whether rows whose sums differ from 1 by rounding are divided by them instead of refused.
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -64,18 +64,18 @@ class ScanOptions:
 
     @property
     def distinct(self) -> bool:
-        """Whether no two rows may have the same id: unless rows of an id are groups, or sampled repeats."""
+        """Whether ids must not repeat; they may if rows of an id form groups, or are sampled repeats."""
         sampled = bool(self.reading.are_lists) and self.reading.samples == "repeats"
         grouped = set(self.ids) <= set(named_columns(self.reading.groups))
         return bool(self.ids) and not (self.pooled == "matched" or sampled or grouped)
 
     @property
     def may_be_two_models(self) -> bool:
-        """Whether nothing says that the rows of several files are different rows of one model."""
+        """Whether several files might be of two models: nothing states that their rows differ."""
         return self.pooled == "refused" and not self.ids
 
     def list_models(self, default: str) -> dict[str, Reading]:
-        """How the lists of each model are read; one without a name is called `default`."""
+        """The reading of lists for each model; one without a name is called `default`."""
         models = self.reading.models(default)
         for reading in models.values():
             if len(reading.columns) > 2:
@@ -88,7 +88,7 @@ class ScanOptions:
         return models
 
     def with_reading(self, **fields: Any) -> ScanOptions:
-        """The same with other fields of the reading."""
+        """The same with some fields of the reading replaced."""
         return replace(self, reading=replace(self.reading, **fields))
 
 
@@ -170,14 +170,14 @@ def scan(
 
 
 def recorded(handle: Handle, model: bool | str) -> Handle:
-    """The handle, with all summaries that it is asked for kept."""
+    """The handle, which now keeps all summaries that analyses need."""
     handle_class: Any = import_module("verax.scans.saved").Recorded
     recording: Handle = handle_class(handle, model=model if isinstance(model, str) else None)
     return recording
 
 
 def open_by_engine(source: object, options: ScanOptions, engines: Sequence[str] = ENGINES) -> Handle:
-    """The handle on a source, by the first engine that knows it."""
+    """The handle on a source, by the first engine that accepts it."""
     for engine in engines:
         handle: Handle | None = import_module(f"verax.scans.{engine}").opened(source, options)
         if handle is not None:
@@ -189,7 +189,7 @@ def open_by_engine(source: object, options: ScanOptions, engines: Sequence[str] 
 
 
 class _QuestionError(BaseException):
-    """Stops an analysis at its first question. No handler of errors may take it for one."""
+    """Stops an analysis at its first question; not an `Exception`, so that no handler catches it."""
 
     def __init__(self, recipes: Mapping[str, Recipe[Any]]) -> None:
         super().__init__()
@@ -197,22 +197,22 @@ class _QuestionError(BaseException):
 
 
 def together(handle: Handle, analyses: Sequence[Analysis]) -> list[Any]:
-    r"""What each analysis finds in the rows; one pass answers the first question of all.
+    r"""Run several analyses of the same rows, with a single pass for the first question of each.
 
-    Each is run until it asks for summaries, and again when the answers are known. Further questions of an
-    analysis take a pass each.
+    Each runs until it needs summaries, and again once these are known. Further questions of an analysis take
+    a pass each.
 
     Parameters
     ----------
     handle : Handle
         Rows that are not in memory.
     analyses : sequence of callables
-        Each is given a handle in place of this one.
+        Each takes a handle.
 
     Returns
     -------
     list
-        What they return.
+        Their results.
 
     Examples
     --------
@@ -224,17 +224,17 @@ def together(handle: Handle, analyses: Sequence[Analysis]) -> list[Any]:
     (0.2, 0.2)
     """
     questions = [_first_question(handle, analysis) for analysis in analyses]
-    # What asks for much computes losses that the others can use.
+    # Analyses with many recipes come first: the others can reuse their losses.
     order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
     summaries = handle._summarise({f"{i}/{name}": questions[i][name] for i in order for name in questions[i]})
     answers = [_answer(summaries, i) for i in range(len(questions))]
-    # Analyses let go of what they do not need any more.
+    # Analyses drop summaries that they no longer need.
     del summaries
     return [analysis(_answering(handle, answers.pop(0))) for analysis in analyses]
 
 
 def _first_question(handle: Handle, analysis: Analysis) -> Mapping[str, Recipe[Any]]:
-    """What an analysis asks of the rows first."""
+    """The recipes that an analysis needs first."""
 
     def stop(recipes: Mapping[str, Recipe[Any]]) -> NoReturn:
         raise _QuestionError(recipes)
@@ -247,7 +247,7 @@ def _first_question(handle: Handle, analysis: Analysis) -> Mapping[str, Recipe[A
 
 
 def _answer(summaries: Summaries, i: int) -> Summaries:
-    """What one of the analyses asked for."""
+    """The summaries for one of the analyses."""
     named = (name.partition("/") for name in summaries.by_name)
     return replace(
         summaries, by_name={name: summaries.by_name[f"{i}/{name}"] for of, _, name in named if of == str(i)}
@@ -255,7 +255,7 @@ def _answer(summaries: Summaries, i: int) -> Summaries:
 
 
 def _answering(handle: Handle, answer: Summaries) -> Handle:
-    """A handle that knows the answer to the first question."""
+    """A handle that already has the answer to the first question."""
     known = [answer]
 
     def summarise(recipes: Mapping[str, Recipe[Any]]) -> Summaries:
@@ -265,7 +265,7 @@ def _answering(handle: Handle, answer: Summaries) -> Handle:
 
 
 def _with_summaries(handle: Handle, summarise: Callable[[Mapping[str, Recipe[Any]]], Summaries]) -> Handle:
-    """The same handle, with another way to make summaries."""
+    """The same handle, with another way of making summaries."""
     same = copy.copy(handle)
     vars(same)["_summarise"] = summarise
     return same

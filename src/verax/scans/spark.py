@@ -25,24 +25,23 @@ from verax.scans.partitions import (
 from verax.scans.scan import ScanOptions
 
 Batches = Iterator[Any]
-# How many modules this process had when they were last left out of collections.
+# The number of modules of this process when they were last left out of garbage collections.
 _LEFT_OUT = {"modules": 0}
 
 
 class SparkHandle(PartitionedHandle):
-    """A Spark frame, by its DataFrame interface alone. Summaries travel as binary columns.
+    """A Spark frame, through its DataFrame interface alone. Summaries travel as binary columns.
 
-    Every partition gives one row, its summaries. These are spread over a few tasks, which merge theirs; the
-    driver merges what is left. A task that fails is run again by Spark, and only what a finished task gave
-    is counted.
+    Every partition gives one row, its summaries. A few tasks merge them, and the driver merges the rest.
+    Spark runs a failed task again, and counts only finished ones.
     """
 
     def _run(self, work: PartitionTask) -> Iterable[bytes]:
-        # Spark has its own idea of names with dots; numbers are safe.
+        # Spark interprets dots in names; numbers are safe.
         columns = enumerate(work.reader.columns)
         chosen = self._frame.select(*(_column(name).alias(f"c{i}") for i, name in columns))
         scored = chosen.mapInArrow(_scoring(work), "partition int, summary binary")
-        # How many tasks merge is for Spark to decide: it joins small partitions of a shuffle.
+        # Spark decides the number of merging tasks: it joins small partitions of a shuffle.
         merged = scored.repartition("partition").mapInArrow(_merging(work), "summary binary")
         try:
             summaries = merged.toArrow()
@@ -85,9 +84,9 @@ def _merging(work: PartitionTask) -> Callable[[Batches], Batches]:
 
 
 def _leave_modules_out() -> None:
-    """Keep what modules hold out of garbage collections in this process.
+    """Leave the objects of modules out of garbage collections in this process.
 
-    Spark's Python workers collect garbage after every task, and look at all that pandas and others hold. For
+    Spark's Python workers collect garbage after every task, and look at all objects of pandas and others. For
     small partitions that takes most of the time.
     """
     if len(sys.modules) != _LEFT_OUT["modules"]:
@@ -105,7 +104,7 @@ def opened(source: object, options: ScanOptions) -> Handle | None:
 
 
 def _check_workers(session: Any) -> None:
-    """Refuse a session whose workers lack verax, which they would tell in a long trace; once in a session."""
+    """Refuse a session whose workers lack verax, which would fail with a long traceback; once per session."""
     if getattr(session, "_verax_checked", False):
         return
     from pyspark.sql import functions
@@ -126,7 +125,7 @@ def _check_workers(session: Any) -> None:
 
 
 def _first_rows(frame: Any) -> Any:
-    """The first rows; Spark reads as few partitions as have them."""
+    """The first rows; Spark reads as few partitions as possible."""
     schema = frame.limit(0).toArrow().schema
     rows = frame.take(LOOK)
     return pa.table([_array([row[i] for row in rows], kind) for i, kind in enumerate(schema.types)], schema)
@@ -136,7 +135,7 @@ def _array(values: list[Any], kind: Any) -> Any:
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError):
-        # Objects of other kinds are no predictions.
+        # Objects of other kinds are not predictions.
         return pa.nulls(len(values), kind)
 
 

@@ -168,8 +168,8 @@ class ListRows(CheckedRows):
 
     An outcome that no list names has a code of its own. `vocabulary` has the names behind the codes, `given`
     the outcomes before they became codes. `n_reordered` entries stood below a less likely one. A `part` of
-    all rows may be empty or without weight; `first_row` is the number of its first row in the whole. `kept` are
-    statistics of the same lists with the same outcomes from earlier calls. `choices` are the numbers of
+    all rows may be empty or without weight; `first_row` is the number of its first row in the whole. `kept`
+    are statistics of the same lists with the same outcomes from earlier calls. `choices` are the numbers of
     classes that rows can have, if fewer than all. `by_mass` tells whether lists were cut at a given mass.
     """
 
