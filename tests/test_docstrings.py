@@ -57,7 +57,7 @@ RESULTS = {
     "verax.analyses.refinement.result": ["LossPart"],
     "verax.analyses.subgroups.result": ["Subgroup"],
     "verax.inference.intervals": ["Resampling"],
-    "verax.inference.repeated": ["Practical"],
+    "verax.inference.estimates": ["Practical"],
     "verax.inference.signflips": ["Friedman"],
     "verax.inputs.handles": ["Handle"],
     "verax.inputs.skipping": ["Skipped"],

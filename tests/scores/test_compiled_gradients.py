@@ -11,8 +11,14 @@ import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
 from verax.kernels.fewclasses import FEW
 from verax.kernels.shared import FAR
-from verax.scores.gradients.compiled import Scaling, run_compiled, run_with_losses
-from verax.scores.gradients.logits import _losses_with_gradient, derivatives, losses_with_gradient
+from verax.scores.gradients.logits import (
+    Scaling,
+    _losses_with_gradient,
+    derivatives,
+    losses_with_gradient,
+    run_compiled,
+    run_with_losses,
+)
 from verax.scores.rules import OrdinalRule
 
 pytest.importorskip("numba")

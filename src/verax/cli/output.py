@@ -25,7 +25,7 @@ from verax.common import strictjson
 from verax.common.texts import shortened, visible
 from verax.display.tables import Column, Table
 from verax.display.writing import written
-from verax.inference.verdicts import in_json
+from verax.inference.findings import in_json
 
 if TYPE_CHECKING:
     from verax.cli.require import BoundCheck

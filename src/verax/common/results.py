@@ -18,8 +18,7 @@ import numpy as np
 
 from verax._version import __version__
 from verax.common.faces import face_of
-from verax.common.fitting import check_fields
-from verax.common.kinds import SPECIAL, below, named, records_in, special_of, stored_name
+from verax.common.kinds import SPECIAL, below, check_fields, named, records_in, special_of, stored_name
 from verax.common.packing import Reader, Writer
 from verax.common.strictjson import plain
 from verax.errors import InputError, show

@@ -26,15 +26,17 @@ from verax.inputs.arrays import (
     to_array,
     to_host,
 )
-from verax.scores.cells import are_elsewhere, kappa_of_cells, of_counts
-from verax.scores.naming import suggestions
-from verax.scores.slopes import (
+from verax.scores.cells import (
+    are_elsewhere,
+    kappa_of_cells,
+    of_counts,
     slopes_by_class,
     slopes_of_kappa,
     slopes_of_macro_f1,
     slopes_of_macro_ppv,
     slopes_of_mean,
 )
+from verax.scores.naming import suggestions
 from verax.scores.tworates import (
     check_two,
     likelihood_ratio_of,

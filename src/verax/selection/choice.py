@@ -14,8 +14,7 @@ from verax.common.faces import Hidden
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import PYTHON, InputError, Vocabulary, join, show
-from verax.inference.findings import Claim, Finding
-from verax.inference.verdicts import WithVerdict, listed
+from verax.inference.findings import Claim, Finding, WithVerdict, listed
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
 from verax.scores.directions import Direction, unknown_direction

@@ -19,8 +19,7 @@ from verax.inputs.lists.vocabulary import positions
 from verax.inputs.outcomes import check_classes
 from verax.inputs.validity import Unity
 from verax.scores.base import Rule
-from verax.scores.gradients.compiled import Scaling
-from verax.scores.gradients.logits import check_trainable, derivatives
+from verax.scores.gradients.logits import Scaling, check_trainable, derivatives
 from verax.scores.registry import log_score, name_of, parse
 
 Names = Sequence[Hashable]

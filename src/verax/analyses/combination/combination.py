@@ -19,9 +19,8 @@ from verax.analyses.sampled import rows_to_fit
 from verax.common.checks import check_choice, check_count
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, RuleError, join, show
-from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.findings import Claim, Finding, NextStep, VerdictOnceCalled, WithVerdict, listed
 from verax.inference.intervals import check_confidence, check_seed
-from verax.inference.verdicts import VerdictOnceCalled, WithVerdict, listed
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists

@@ -11,10 +11,9 @@ from typing import Any
 from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.tables import grade_named, in_grades, shown_p
-from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.findings import Claim, Finding, NextStep, in_brackets, listed
 from verax.inference.intervals import Interval
 from verax.inference.sizes import Goal, MeanSpread
-from verax.inference.verdicts import in_brackets, listed
 from verax.inputs.groups import GroupCount, counts_by_kind
 
 TESTED = "All pairs of models are tested together under each rule (Holm's correction)."

@@ -24,9 +24,8 @@ from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, show
-from verax.inference.findings import Claim, Finding
+from verax.inference.findings import Claim, Finding, WithVerdict
 from verax.inference.intervals import check_confidence
-from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, Summaries

@@ -13,9 +13,8 @@ from verax.analyses.comparison.records import Difference, MarginTest, Model, mar
 from verax.analyses.comparison.tables import grade_named, in_grades, tables_of
 from verax.common.faces import Hidden, Mark, Maybe
 from verax.display.tables import Table, Tabled
-from verax.inference.findings import Claim, Finding
+from verax.inference.findings import Claim, Finding, WithVerdict
 from verax.inference.intervals import Interval
-from verax.inference.verdicts import WithVerdict
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.scores.registry import constant_bounds

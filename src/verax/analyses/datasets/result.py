@@ -10,10 +10,9 @@ from verax.analyses.comparison.tables import LETTERS, shown_p, signed
 from verax.common.checks import check_choice
 from verax.common.faces import Brief, Hidden
 from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
-from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.findings import Claim, Finding, NextStep, WithVerdict, in_brackets, listed
 from verax.inference.intervals import Interval
 from verax.inference.signflips import Friedman
-from verax.inference.verdicts import WithVerdict, in_brackets, listed
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 

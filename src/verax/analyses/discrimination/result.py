@@ -17,9 +17,8 @@ from verax.common.faces import Brief, Hidden, Maybe
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.inference.estimates import holm
-from verax.inference.findings import Finding
+from verax.inference.findings import Finding, WithVerdict
 from verax.inference.intervals import Interval, unequal
-from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 

@@ -31,8 +31,8 @@ from verax.analyses.folds.rows import (
 )
 from verax.common.checks import check_choice, check_count, check_number
 from verax.errors import InputError, Remedy, passing, show
+from verax.inference.estimates import Practical, over_folds, practical_t
 from verax.inference.intervals import Resampling, WeightsAre, check_confidence
-from verax.inference.repeated import Practical, over_folds, practical_t
 from verax.inputs.arrays import Floats
 from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule

@@ -12,9 +12,8 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.tables import LETTERS, shown_p, signed
 from verax.common.faces import Hidden
 from verax.display.tables import Column, Table, Tabled, interval_head
-from verax.inference.findings import Finding
-from verax.inference.repeated import Practical
-from verax.inference.verdicts import WithVerdict
+from verax.inference.estimates import Practical
+from verax.inference.findings import Finding, WithVerdict
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 

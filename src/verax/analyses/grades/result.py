@@ -16,9 +16,8 @@ from verax.analyses.grades.summaries import CONFIDENCES, SUMS, TASK, GradeSums, 
 from verax.common.faces import Hidden
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.errors import InputError, VeraxError
-from verax.inference.findings import Claim, Finding
+from verax.inference.findings import Claim, Finding, WithVerdict, in_brackets
 from verax.inference.intervals import Interval, Resampling, with_ends
-from verax.inference.verdicts import WithVerdict, in_brackets
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.inputs.validity import MANY

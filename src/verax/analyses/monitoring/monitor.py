@@ -61,8 +61,7 @@ from verax.common.locking import locked
 from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
 from verax.errors import InputError, Remedy
-from verax.inference.findings import Finding
-from verax.inference.verdicts import WithVerdict
+from verax.inference.findings import Finding, WithVerdict
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.handles import Handle

@@ -19,9 +19,8 @@ from verax.common.checks import check_choice
 from verax.common.faces import Worded
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.errors import InputError, Remedy, passing, show
-from verax.inference.findings import Claim, Finding
+from verax.inference.findings import Claim, Finding, WithVerdict, in_brackets
 from verax.inference.intervals import Interval, Resampling, check_confidence
-from verax.inference.verdicts import WithVerdict, in_brackets
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown, BreakdownRecipe, not_scanned
 from verax.inputs.groups import Groups

@@ -9,10 +9,9 @@ from typing import Any, Literal
 from verax.analyses.planning.pilots import Pilot
 from verax.common.faces import Hidden, Merged
 from verax.display.tables import Column, Table, Tabled
-from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.findings import Claim, Finding, NextStep, WithVerdict
 from verax.inference.intervals import Interval, few, few_groups
 from verax.inference.sizes import Goal
-from verax.inference.verdicts import WithVerdict
 from verax.inputs.skipping import MaySkip
 
 

@@ -9,9 +9,8 @@ from typing import Any, Self
 from verax.analyses.cases import Case, text_of
 from verax.common.faces import Record
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
-from verax.inference.findings import Claim, Finding
+from verax.inference.findings import Claim, Finding, WithVerdict, listed
 from verax.inference.intervals import Interval
-from verax.inference.verdicts import WithVerdict, listed
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip

@@ -12,9 +12,8 @@ from verax.analyses.recalibration.result import Recalibration
 from verax.common.checks import in_digits
 from verax.common.faces import Hidden
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
-from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.findings import Claim, Finding, NextStep, WithVerdict
 from verax.inference.intervals import Interval
-from verax.inference.verdicts import WithVerdict
 from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 from verax.inputs.skipping import MaySkip
 

@@ -15,9 +15,8 @@ from verax.analyses.unitsums import check_weight
 from verax.common.paths import as_path
 from verax.common.strictjson import number
 from verax.display.tables import Tabled
-from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.findings import Claim, Finding, NextStep, WithVerdict
 from verax.inference.intervals import Interval, check_seed
-from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.forecasts import check_same_classes, new_rows, other_classes
 from verax.inputs.groups import check_several

@@ -9,9 +9,8 @@ from typing import Any, TypedDict
 from verax.common.faces import Record
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError, passing
-from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.findings import Claim, Finding, NextStep, WithVerdict, in_brackets, listed
 from verax.inference.intervals import Interval
-from verax.inference.verdicts import WithVerdict, in_brackets, listed
 from verax.inputs.skipping import MaySkip
 
 # Of more lines, those that are flagged and the first are shown.

@@ -14,8 +14,7 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.words import clean
 from verax.common.faces import Key, Worded
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
-from verax.inference.findings import Claim, Finding, NextStep
-from verax.inference.verdicts import VerdictOnceCalled, WithVerdict, listed
+from verax.inference.findings import Claim, Finding, NextStep, VerdictOnceCalled, WithVerdict, listed
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import padded
 from verax.scores.registry import name_of, stored_rule

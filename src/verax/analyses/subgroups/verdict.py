@@ -12,9 +12,8 @@ from verax.analyses.subgroups.result import Subgroup, Subgroups, undecided_findi
 from verax.analyses.verdicts.calibration import not_seen
 from verax.analyses.verdicts.rows import Judgement, judge
 from verax.analyses.words import clean, count
-from verax.inference.findings import Claim, Finding, Level, NextStep, Verdict
+from verax.inference.findings import Claim, Finding, Level, NextStep, Verdict, listed
 from verax.inference.intervals import Resampling, WeightsAre
-from verax.inference.verdicts import listed
 from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule

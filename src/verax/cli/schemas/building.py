@@ -25,8 +25,8 @@ from typing import (
 import numpy as np
 
 from verax.common.faces import Mark, facts_of, marks_of
+from verax.inference.findings import WithVerdict
 from verax.inference.intervals import Interval
-from verax.inference.verdicts import WithVerdict
 from verax.inputs.skipping import MaySkip
 
 Schema = dict[str, Any]

@@ -22,7 +22,7 @@ from verax.display.tables import Column, Table, Tabled
 from verax.errors import RuleError
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.scores.base import Rule
-from verax.scores.certificates.lists import list_findings, lists_note
+from verax.scores.certificates.lists import elicitation_note, list_findings, lists_note
 from verax.scores.certificates.probes import (
     ForecastPanel,
     Probes,
@@ -44,7 +44,6 @@ from verax.scores.certificates.probes import (
     probes,
     ties,
 )
-from verax.scores.certificates.sets import elicitation_note
 from verax.scores.certificates.shares import share_panel
 from verax.scores.certificates.sweeps import (
     DEEPEST,

@@ -1,4 +1,4 @@
-"""Certificates of scores of top lists: exact lists of every length are compared under exact truths.
+"""Certificates of scores of top lists and of sets, which are compared under exact truths.
 
 A score is consistent for lists of k classes if no such list has a smaller expected loss than a true one: the
 k most likely classes with their probabilities. It is strictly so if every other list has a larger one. It is
@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.lists.toplists import TopLists
-from verax.scores.certificates.probes import expected, magnitude
+from verax.scores.certificates.probes import ForecastPanel, expected, magnitude
 from verax.scores.certificates.sweeps import compositions
 from verax.scores.combinators import Padded
+from verax.scores.sets import SetRule
 
 # Confidences and truths are multiples of one part of these, by the number of classes, so that the uniform
 # truth is among them.
@@ -142,3 +143,31 @@ def _incomparable(panels: list[_Panel]) -> ListFailure | None:
             lists = long.list(long.honest[t]), short.list(short.honest[t])
             return ListFailure(lists, long.truth(t), (float(long.best[t]), float(short.best[t])))
     return None
+
+
+# ---- sets elicited by set scores
+
+
+# The most truths that all sets are compared under.
+_MOST_TRUTHS = 5000
+_ROUNDING_OF_SETS = 1e-9
+
+
+def elicitation_note(rule: SetRule, panel: ForecastPanel) -> str:
+    """Whether any of the 2**K sets has a smaller expected loss than the set that the truth asks for.
+
+    The search for properties compares the sets that some forecast asks for; this compares all of them.
+    """
+    truths = np.asarray(panel.p, float)[:_MOST_TRUTHS]
+    k = truths.shape[1]
+    masks = np.array(list(product([False, True], repeat=k)))
+    losses = rule.by_set(masks)
+    with np.errstate(invalid="ignore"):
+        expected = np.where(np.isfinite(losses).all(axis=1), truths @ np.nan_to_num(losses.T), np.inf)
+    elicited = np.einsum("nk,nk->n", truths, rule.by_set(rule.elicited(truths)))
+    beaten = int(np.count_nonzero(expected.min(axis=1) < elicited - _ROUNDING_OF_SETS))
+    result = "none beats" if not beaten else f"{beaten:,} times one beats"
+    return (
+        f"Forecasts stand for the sets that they ask for. All {len(masks):,} sets were compared under "
+        f"{len(truths):,} truths: {result} the set that the truth asks for."
+    )
