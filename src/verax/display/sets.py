@@ -3,95 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from verax.display.panels import COLOURS, GREY, label_below, plain_texts, pyplot
-
-# Of more lines in a panel, those with the fewest covered sets are drawn.
-MOST_LINES = 25
-# Of more spans, the most frequent are drawn.
-MOST_BARS = 25
-
-
-class PlottedCoverage(Protocol):
-    """The coverage of some sets."""
-
-    @property
-    def label(self) -> Any: ...
-    @property
-    def coverage(self) -> float: ...
-    @property
-    def interval(self) -> Any: ...
-    @property
-    def flagged(self) -> bool: ...
-
-
-class PlottedSets(Protocol):
-    """What is drawn of sets."""
-
-    @property
-    def sizes(self) -> Mapping[int, float]: ...
-    @property
-    def claimed(self) -> float | None: ...
-    @property
-    def coverage(self) -> Any: ...
-    @property
-    def by_size(self) -> Sequence[Any]: ...
-    @property
-    def by_class(self) -> Sequence[Any]: ...
-    @property
-    def by(self) -> Mapping[str, Sequence[Any]]: ...
-
-
-class PlottedSpan(Protocol):
-    """The sets that reach from one class to another."""
-
-    @property
-    def low(self) -> int: ...
-    @property
-    def high(self) -> int: ...
-    @property
-    def share(self) -> float: ...
-    @property
-    def outcomes(self) -> Sequence[float]: ...
-
-
-class PlottedSpans(Protocol):
-    """What is drawn as bars."""
-
-    @property
-    def spans(self) -> Sequence[PlottedSpan]: ...
-    @property
-    def classes(self) -> Sequence[str]: ...
+from verax.display.figures import Dot
+from verax.display.panels import COLOURS, draw_dots, label_below, plain_texts, pyplot
 
 
 @plain_texts
-def draw_sets(found: PlottedSets) -> Any:
-    """A panel with the sizes, and one with the coverage for each breakdown."""
-    panels = {"set size": found.by_size, "observed class": found.by_class, **found.by}
-    panels = {name: _fitting(lines) for name, lines in panels.items() if lines}
-    rows = max(6, *(len(lines) for lines in panels.values()))
-    target, what = found.claimed, "claimed coverage"
-    if target is None:
-        target, what = found.coverage.value, "coverage of all sets"
-    width = 3.4 * (1 + len(panels))
-    figure, axes = pyplot().subplots(
-        1, 1 + len(panels), figsize=(width, 1.5 + 0.24 * rows), layout="constrained", squeeze=False
-    )
-    _draw_sizes(axes[0, 0], found.sizes)
-    for ax, (name, lines) in zip(axes[0, 1:], panels.items(), strict=True):
-        _draw_coverage(ax, name, lines, target)
-    label_below(figure, f"dashed: {what}; diamonds: significantly different from it")
+def draw_sets(sizes: Mapping[int, float], coverage: Mapping[str, Sequence[Dot]], mark: float, note: str) -> Any:
+    """Draw a panel with the sizes, and one with the coverage for each breakdown."""
+    rows = max(6, *map(len, coverage.values()))
+    n = 1 + len(coverage)
+    figure, axes = pyplot().subplots(1, n, figsize=(3.4 * n, 1.5 + 0.24 * rows), layout="constrained")
+    first, *others = np.atleast_1d(axes)
+    _draw_sizes(first, sizes)
+    for ax, (name, dots) in zip(others, coverage.items(), strict=True):
+        draw_dots(ax, dots, mark=mark)
+        ax.set_title(f"Coverage by {name}", fontsize=9)
+        ax.set_xlabel("coverage")
+        ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    label_below(figure, note)
     return figure
-
-
-def _fitting(lines: Sequence[Any]) -> list[Any]:
-    if len(lines) <= MOST_LINES:
-        return list(lines)
-    lowest = sorted(lines, key=lambda line: line.coverage)[:MOST_LINES]
-    return [line for line in lines if line in lowest]
 
 
 def _draw_sizes(ax: Any, sizes: Mapping[int, float]) -> None:
@@ -107,28 +41,9 @@ def _draw_sizes(ax: Any, sizes: Mapping[int, float]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_coverage(ax: Any, name: str, lines: Sequence[PlottedCoverage], target: float) -> None:
-    ax.axvline(target, color=GREY, linewidth=1, linestyle="--", zorder=0)
-    for place, line in enumerate(lines):
-        colour, marker = (COLOURS[1], "D") if line.flagged else (COLOURS[0], "o")
-        if line.interval.defined:
-            ax.plot(list(line.interval), [place, place], color=colour, linewidth=1.6)
-        ax.plot(line.coverage, place, marker, color=colour, markersize=5)
-    ax.set_yticks(range(len(lines)), [str(line.label) for line in lines])
-    ax.set_ylim(len(lines) - 0.5, -0.5)
-    ax.set_title(f"Coverage by {name}", fontsize=9)
-    ax.set_xlabel("coverage")
-    ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="x", color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-
-
 @plain_texts
-def draw_spans(found: PlottedSpans) -> Any:
-    """The most frequent spans as bars, with a dot for each outcome: as large as it is frequent."""
-    names, spans = found.classes, found.spans[:MOST_BARS]
+def draw_spans(spans: Sequence[Any], names: Sequence[str]) -> Any:
+    """Draw spans of classes as bars, with a dot for each outcome: as large as it is frequent."""
     k = len(names)
     turned = sum(map(len, names)) > 9 * k
     figure, ax = pyplot().subplots(

@@ -4,35 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import NamedTuple
 
+from verax.display.figures import Dot, Panel
 from verax.display.panels import round_numbers
 
 _STEP = 24
 _SOFT_DASHES = 'stroke="var(--soft)" stroke-dasharray="5 4"'
-
-
-class Dot(NamedTuple):
-    """A value with its interval, NaN where there is none; those that are flagged stand out."""
-
-    name: str
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    flagged: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Stroke:
-    """A line of a chart."""
-
-    x: Sequence[float]
-    y: Sequence[float]
-    colour: str = "var(--accent)"
-    width: float = 2
-    dashed: bool = False
+_BESIDE = 'stroke="var(--soft)" stroke-width="1.2"'
 
 
 def figure(draw: Callable[[int], str], caption: str, *, wide: int = 900, small: int = 360) -> str:
@@ -143,32 +122,17 @@ def bars(shares: Sequence[tuple[str, float]], caption: str) -> str:
     return figure(draw, caption)
 
 
-def lines(
-    paths: Sequence[Stroke],
-    caption: str,
-    *,
-    height: int,
-    ticks: Callable[[int], Sequence[tuple[float, str]]],
-    levels: Sequence[tuple[float, str]] = (),
-    band: tuple[Sequence[float], Sequence[float], Sequence[float]] | None = None,
-    marked: tuple[float, float] | None = None,
-    log: bool = False,
-    wide: int = 900,
-    unit: bool = False,
-) -> str:
-    """Lines over numbers, with a band, dashed levels and a marked range.
-
-    `ticks` gives the places and labels on the horizontal axis that a width has room for. With `unit` both
-    axes go from 0 to 1.
-    """
-    scale: Callable[[float], float] = math.log10 if log else float
-    every = [v for path in paths for v in path.y] + [v for v, _ in levels]
-    every += [] if band is None else [*band[1], *band[2]]
-    low, high = min(map(scale, every)), max(map(scale, every))
+def lines(panel: Panel, caption: str, *, height: int, wide: int = 900) -> str:
+    """The lines of a panel, with their bands, levels and marked range."""
+    scale: Callable[[float], float] = math.log10 if panel.log else float
+    ends = [end for line in panel.lines for band in line.bands for end in band[1:]]
+    heights = [v for values in (*(line.y for line in panel.lines), *ends) for v in values]
+    heights += [level for level, _ in panel.levels]
+    low, high = min(map(scale, heights)), max(map(scale, heights))
     gap = 0.06 * (high - low) or 0.5
-    low, high = (0.0, 1.0) if unit else (low - gap, high + gap)
-    xs = [v for path in paths for v in path.x]
-    first, last = (0.0, 1.0) if unit else (min(xs), max(xs))
+    low, high = panel.upward or (low - gap, high + gap)
+    xs = [v for line in panel.lines for v in line.x]
+    first, last = panel.across or (min(xs), max(xs))
 
     def draw(width: int) -> str:
         left, right, top, bottom = (52 if width < 600 else 64), 12, 10, 26
@@ -184,39 +148,44 @@ def lines(
             return [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(xs, ys, strict=True)]
 
         parts = []
-        if marked is not None:
-            a, b = max(x(marked[0]), left), min(x(marked[1]), width - right)
+        if panel.marked is not None:
+            a, b = max(x(panel.marked[0]), left), min(x(panel.marked[1]), width - right)
             parts.append(
                 f'<rect x="{a:.1f}" y="{top}" width="{b - a:.1f}" height="{down}" fill="var(--mark)"/>'
             )
-        for value, text in _upright(low, high, log=log):
+        for value, text in _upright(low, high, log=panel.log):
             at = top + down * (high - value) / (high - low)
             parts.append(
                 f'<line x1="{left}" x2="{width - right}" y1="{at:.1f}" y2="{at:.1f}" stroke="var(--line)"/>'
                 f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{text}</text>'
             )
-        if band is not None:
+        for band in [band for line in panel.lines for band in line.bands]:
             around = points(band[0], band[1]) + points(band[0], band[2])[::-1]
             parts.append(f'<polygon points="{" ".join(around)}" fill="var(--band)"/>')
-        for path in paths:
-            dashes = ' stroke-dasharray="5 4"' if path.dashed else ""
-            parts.append(
-                f'<polyline points="{" ".join(points(path.x, path.y))}" fill="none" stroke="{path.colour}" '
-                f'stroke-width="{path.width}"{dashes}/>'
-            )
-        for value, name in levels:
+        for line in sorted(panel.lines, key=lambda line: not line.beside):
+            look = _BESIDE if line.beside else 'stroke="var(--accent)" stroke-width="2"'
+            parts.append(f'<polyline points="{" ".join(points(line.x, line.y))}" fill="none" {look}/>')
+        for value, name in panel.levels:
             at = y(value)
             parts.append(
                 f'<line x1="{left}" x2="{width - right}" y1="{at:.1f}" y2="{at:.1f}" {_SOFT_DASHES}/>'
                 f'<text class="level" x="{left + 6}" y="{at - 5:.1f}">{name}</text>'
             )
-        for place, text in ticks(width):
+        for place, text in _across(panel, first, last, width):
             half = 3.4 * len(text)
             at = min(max(x(place), left + half - 4), width - half)
             parts.append(f'<text x="{at:.1f}" y="{height - 6}" text-anchor="middle">{escape(text)}</text>')
         return svg(width, height, parts)
 
     return figure(draw, caption, wide=wide, small=min(wide, 360))
+
+
+def _across(panel: Panel, first: float, last: float, width: int) -> list[tuple[float, str]]:
+    """Places and labels on the horizontal axis: round numbers, or times that a width has room for."""
+    if not panel.times:
+        return [(place, number_text(place)) for place in round_numbers(first, last, 6)]
+    every = math.ceil(len(panel.times) / max(2, width // 105))
+    return [(float(i), panel.times[i][:16]) for i in range(0, len(panel.times), every)]
 
 
 def _upright(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 from verax.analyses.monitoring.monitor import Monitor
 from verax.analyses.monitoring.result import MonitorHistory
 from verax.analyses.words import title_of
-from verax.display.monitoring import places_of
+from verax.display.figures import Line
 from verax.display.tables import Column, Table
-from verax.report.drawings import Stroke, lines
+from verax.report.drawings import lines
 from verax.report.plain import plain_page, save_page, table_of
 
 
@@ -36,7 +36,6 @@ def monitor_page(monitor: Monitor, *, title: str = "Has the model changed?", sou
     """
     history, drawn = monitor.history, monitor.joined_history()
     began, alarm = monitor.began, monitor.alarm
-    marked = None if began is None else places_of([line.time for line in drawn.lines], began)
     parts = [
         f'<p class="verdict{"" if alarm is None else " alarm"}">{escape(monitor.verdict)}</p>',
         f'<p class="soft">{escape(_settings(monitor))}</p>',
@@ -47,7 +46,7 @@ def monitor_page(monitor: Monitor, *, title: str = "Has the model changed?", sou
         parts += [f"<p>{escape(note)}</p>"] if note else []
     if history.lines:
         size = -(-len(history.lines) // len(drawn.lines))
-        parts += [*_drawings(drawn, marked, size), *_subgroups(monitor)]
+        parts += [*_drawings(drawn, began, size), *_subgroups(monitor)]
         notes = (f'<p class="soft">{escape(note)}</p>' for note in history._notes())
         (table,) = history._tables()
         parts += ["<h2>Time steps</h2>", *notes, table_of(table, "Time steps", fold=True)]
@@ -101,59 +100,37 @@ def _expected(monitor: Monitor) -> str:
     )
 
 
-def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
-    steps = history.lines
-    times, places = [str(step.time) for step in steps], list(range(len(steps)))
-    shared: dict[str, Any] = {
-        "ticks": lambda width: _dates(times, width),
-        "marked": None if marked is None else (marked[0] - 0.5, marked[1] + 0.5),
-    }
+def _drawings(history: MonitorHistory, began: tuple[Any, Any, Any] | None, size: int) -> list[str]:
+    losses, evidence = history._panels(began)
     what = "each time step" if size == 1 else f"every {size} time steps"
-    ends = [[step.interval[end] if step.interval.defined else step.loss for step in steps] for end in (0, 1)]
-    paths = [Stroke(places, [step.loss for step in steps])]
-    expected = [step.expected_loss for step in steps if step.expected_loss is not None]
-    known = len(expected) == len(steps)
-    paths += [Stroke(places, expected, "var(--soft)", 1.2)] if known else []
-    evidence = [max(step.evidence, 1e-12) for step in steps]
+    known = len(losses.lines) > 1
     found = [
         f"<h2>Mean {escape(title_of(history.rule))}</h2>",
         lines(
-            paths,
+            losses,
             f"Mean loss of {what} with its 95% interval"
             + ("; in grey, the loss that the forecasts expect." if known else "."),
             height=260,
-            levels=[] if history.tolerated is None else [(history.tolerated, "tolerated")],
-            band=(places, ends[0], ends[1]),
-            **shared,
         ),
         "<h2>Evidence of a change</h2>",
         lines(
-            [Stroke(places, evidence, "var(--warn)")],
+            evidence,
             "The evidence starts at 1 and grows when losses rise or probabilities are off. It raises an "
             f"alarm at {history.threshold:.4g}, the dashed line, however often you look."
-            + ("" if marked is None else " Shaded: when the change may have begun."),
+            + ("" if evidence.marked is None else " Shaded: when the change may have begun."),
             height=200,
-            levels=[(history.threshold, f"alarm at {history.threshold:.4g}")],
-            log=True,
-            **shared,
         ),
         '<h2>Forecast and observed, all rows</h2><div class="events">',
     ]
     for name in history.events:
-        own = [step.events[name] for step in steps]
-        drawn = [
-            Stroke(places, [event.stated for event in own], "var(--soft)", 1.5),
-            Stroke(places, [event.happened for event in own]),
-        ]
+        events = [step.events[name] for step in history.lines]
+        places = range(len(events))
+        stated = Line("", places, [event.stated for event in events], beside=True)
+        happened = Line("", places, [event.happened for event in events])
         caption = f"{name}: mean probability in grey, frequency in blue"
-        found.append(lines(drawn, caption, height=170, wide=330, **shared))
+        panel = replace(losses, lines=[stated, happened], levels=())
+        found.append(lines(panel, caption, height=170, wide=330))
     return [*found, "</div>"]
-
-
-def _dates(times: Sequence[str], width: int) -> list[tuple[float, str]]:
-    """The time steps that have a label: all, or every second, third, ... from the first."""
-    every = math.ceil(len(times) / max(2, width // 105))
-    return [(float(i), times[i][:16]) for i in range(0, len(times), every)]
 
 
 def _subgroups(monitor: Monitor) -> list[str]:

@@ -14,8 +14,9 @@ from verax.analyses.comparison.tables import grade_named, in_grades
 from verax.analyses.grades.result import NOT_THE_ACCURACY, GradeCard
 from verax.analyses.words import number, title_of
 from verax.common.texts import shortened
+from verax.display.figures import Dot, Line, Panel
 from verax.inputs.groups import in_words
-from verax.report.drawings import Dot, Stroke, intervals
+from verax.report.drawings import intervals
 from verax.report.drawings import lines as lines_of
 from verax.report.plain import facts, folded, plain_page, save_page, table_of
 from verax.report.reliability import on_grid
@@ -162,21 +163,15 @@ def _in_order(part: tuple[str, object]) -> tuple[float, str]:
 
 
 def _reliability(curve: ReliabilityCurve) -> str:
-    points = on_grid(curve)
-    x, happened, low, high = points[:, :4].T.tolist()
-    band = None if curve.band is None else (x, low, high)
-    diagonal = Stroke([0, 1], [0, 1], "var(--soft)", 1, dashed=True)
+    x, happened, low, high = on_grid(curve)[:, :4].T.tolist()
+    diagonal = Line("calibrated", [0, 1], [0, 1], beside=True)
+    observed = Line("", x, happened, [] if curve.band is None else [(x, low, high)])
     caption = (
         "Share of right answers (vertical) by confidence (horizontal). On the diagonal confidences "
         "are calibrated; the shaded band is the expected range if calibrated."
     )
-    return lines_of(
-        [diagonal, Stroke(x, happened)], caption, height=330, wide=420, unit=True, band=band, ticks=_fifths
-    )
-
-
-def _fifths(_: int) -> list[tuple[float, str]]:
-    return [(i / 5, f"{i / 5:g}") for i in range(6)]
+    panel = Panel([diagonal, observed], across=(0, 1), upward=(0, 1))
+    return lines_of(panel, caption, height=330, wide=420)
 
 
 def _case(case: Mapping[str, Any]) -> str:

@@ -1,131 +1,140 @@
-"""The charts over thresholds: ROC, precision-recall, accuracy by confidence, and decision curves.
+"""The charts of lines: ROC, precision-recall, accuracy by confidence, decision curves, panels of raters.
 
-All models are in one chart, with the band of the chosen one.
+They are drawn from the panels that results describe. All models are in one chart, with the band of the
+chosen one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from verax.report.charts import DASHES, FORMAT, LABEL, SERIES, Spec, Values, altair, filled, finish, finite
-from verax.report.charts import labelled as with_labels
+from verax.display.figures import Line, Panel
+from verax.report.charts import (
+    DASHES,
+    FORMAT,
+    LABEL,
+    SERIES,
+    Spec,
+    Values,
+    altair,
+    finish,
+    finite,
+    labelled,
+)
 from verax.report.contents import Contents
-from verax.report.thresholds import ThresholdCurves, TwoClassCurves
+from verax.report.thresholds import TwoClassCurves
 
-# The lowest net benefit that is drawn, as a share of the prevalence.
-_FLOOR = -0.2
-_ALL = "act in all rows"
+# The dashes of lines to compare with.
+_BESIDE = [[4, 3], [1, 3]]
 
 
 def rate_charts(contents: Contents) -> dict[str, Spec]:
-    """The charts by the name of their place; none where the curves were not computed."""
+    """The charts over thresholds by the name of their place; none where the curves were not computed."""
     found = contents.thresholds
     if found is None:
         return {}
     names = list(contents.problem.models.values())
-    charts = {"confident": _confident(contents, found, names)}
-    if found.two is not None:
-        charts |= _two_class(found.two, names)
-    return charts
-
-
-def _confident(contents: Contents, found: ThresholdCurves, names: Sequence[str]) -> Spec:
     # With two classes, the most likely one has at least one half.
     least = 0.5 if contents.problem.n_classes == 2 else 0.0
-    rows = [row for row in _rates(found.confidence, names) if row["x"] >= least]
-    lowest = min((row[key] for row in rows for key in ("y", "low") if row[key] is not None), default=0.0)
+    panels = {"confident": _from(found.confidence._panel(found.confidence.curves[0].event), least)}
+    if found.two is not None:
+        panels |= _two_class(found.two)
+    return {key: line_chart(panel, names, steps=key == "recall") for key, panel in panels.items()}
+
+
+def _from(panel: Panel, least: float) -> Panel:
+    """A panel of accuracies by confidence, from a least confidence on.
+
+    Without the diagonal: rows from a confidence on claim more than it, so even overconfident ones may lie
+    above.
+    """
+    lines, lowest = [], 1.0
+    for line in panel.lines:
+        if line.beside:
+            continue
+        kept = line.x >= least
+        ((x, low, high),) = line.bands
+        band = (x[kept], low[kept], high[kept])
+        lines.append(replace(line, x=line.x[kept], y=line.y[kept], bands=[band], along=line.along[kept]))
+        lowest = min([lowest, *(float(np.nanmin(v[kept], initial=1.0)) for v in (line.y, low))])
     upward = (min(least, math.floor(10 * lowest) / 10), 1.0)
-    drawing = rate_chart(len(names), "least confidence", "accuracy", (least, 1.0), upward, "linear")
-    # No diagonal: rows from a confidence on claim more than it, so even overconfident ones may lie above.
-    return with_labels(line_rows(drawing, []), rows, step=None)
+    return replace(panel, lines=lines, x="least confidence", across=(least, 1.0), upward=upward)
 
 
-def _two_class(found: TwoClassCurves, names: Sequence[str]) -> dict[str, Spec]:
-    unit = (0.0, 1.0)
-    roc = rate_chart(len(names), "false positive rate", "sensitivity", unit, unit, "linear")
-    recall = rate_chart(len(names), "recall (sensitivity)", "precision", unit, unit, "step-before")
-    first = found.net_benefit.curves[0]
-    rate = first.prevalence
-    highest = max(float(np.nanmax(curve.values)) for curve in found.net_benefit)
-    span = (_FLOOR * rate or -0.01, max(1.05 * highest, 1.05 * rate) or 0.01)
-    worth = rate_chart(len(names), "threshold", "net benefit", unit, span, "linear", beside=True)
-    references: dict[str, list[tuple[float, float]]] = {
-        "roc": [(0, 0), (1, 1)],
-        "recall": [(0, rate), (1, rate)],
-        "worth": [(0, 0), (1, 0)],
-    }
-    rows = {
-        "roc": _rates(found.roc, names),
-        "recall": _rates(found.precision_recall, names),
-        "worth": [
-            row
-            for m, curve in enumerate(found.net_benefit)
-            for row in line_points(m, names[m], curve.thresholds, curve.values, curve.band, curve.thresholds)
-        ],
-    }
-    none = np.full((2, len(first.thresholds)), np.nan)
-    rows["worth"] += line_points(len(names), _ALL, first.thresholds, first.treat_all, none, first.thresholds)
-    drawings = {"roc": roc, "recall": recall, "worth": worth}
+def _two_class(found: TwoClassCurves) -> dict[str, Panel]:
+    event = found.roc.curves[0].event
+    recall = found.precision_recall._panel(event)
+    rate = found.net_benefit.curves[0].prevalence
+    prevalence = Line("prevalence", (0, 1), (rate, rate), beside=True)
     return {
-        key: with_labels(line_rows(drawing, references[key]), rows[key], step=None)
-        for key, drawing in drawings.items()
+        "roc": found.roc._panel(event),
+        "recall": replace(recall, lines=[*recall.lines, prevalence]),
+        "worth": found.net_benefit._panel(event),
     }
 
 
-def line_rows(drawing: Spec, points: Sequence[tuple[float, float]]) -> Spec:
-    """A drawing with the line to compare with."""
-    return filled(drawing, {"reference": [{"x": finite(x), "y": finite(y)} for x, y in points]})
+def line_chart(panel: Panel, names: Sequence[str], *, along: str = "threshold", steps: bool = False) -> Spec:
+    """The chart of a panel, whose models are called by their names on the page.
+
+    Points have a number `along` the line. Lines to compare with follow those of the models.
+    """
+    models = [line for line in panel.lines if not line.beside]
+    ends = panel.across or (0.0, 1.0)
+    levels = [Line(name, ends, (height, height), beside=True) for height, name in panel.levels]
+    lines = [*models, *(line for line in panel.lines if line.beside), *levels]
+    labels = [*names, *(line.name for line in lines[len(models) :])]
+    rows = [row for i, line in enumerate(lines) for row in _points(i, labels[i], line)]
+    upward = panel.upward or _range(rows)
+    how = "step-before" if steps else "linear"
+    n = (len(models), len(lines) - len(models))
+    return labelled(_drawing(*n, panel.x, panel.y, ends, upward, how, along), rows, step=None)
 
 
-def _rates(curves: Iterable[Any], names: Sequence[str]) -> Values:
-    return [
-        row
-        for m, curve in enumerate(curves)
-        for row in line_points(m, names[m], curve.x, curve.values, curve.band, curve.thresholds)
-    ]
+def _range(rows: Values) -> tuple[float, float]:
+    """The range of all lines and bands, with some room."""
+    heights = [row[key] for row in rows for key in ("y", "low", "high") if row[key] is not None]
+    room = 0.05 * (max(heights) - min(heights)) or 0.01
+    return min(heights) - room, max(heights) + room
 
 
-def line_points(i: int, label: str, x: Any, values: Any, band: Any, thresholds: Any) -> Values:
+def _points(i: int, label: str, line: Line) -> Values:
     """The points of one line, in their order along it."""
-    return [
-        {
-            "i": i,
-            "label": label,
-            "k": k,
-            "x": finite(a),
-            "y": finite(b),
-            "low": finite(low),
-            "high": finite(high),
-            "t": finite(t),
-        }
-        for k, (a, b, low, high, t) in enumerate(
-            zip(x.tolist(), values.tolist(), *band.tolist(), thresholds.tolist(), strict=True)
-        )
-        if finite(b) is not None
+    none = [math.nan] * len(line.x)
+    low, high = line.bands[0][1:] if line.bands else (none, none)
+    columns = {
+        "x": line.x,
+        "y": line.y,
+        "low": low,
+        "high": high,
+        "t": none if line.along is None else line.along,
+    }
+    points = [
+        {"i": i, "label": label, "k": k} | dict(zip(columns, map(finite, map(float, point)), strict=True))
+        for k, point in enumerate(zip(*columns.values(), strict=True))
     ]
+    return [point for point in points if point["y"] is not None]
 
 
 @lru_cache
-def rate_chart(
+def _drawing(
     n_models: int,
+    n_beside: int,
     x: str,
     y: str,
     across: tuple[float, float],
     upward: tuple[float, float],
     interpolate: str,
-    *,
-    beside: bool = False,
-    along: str = "threshold",
+    along: str,
 ) -> Spec:
-    """A line for each model, the band of the chosen one, and a line to compare with; `beside` one more.
+    """A line for each model, the band of the chosen one, and lines to compare with.
 
-    Of more models than there are colours, all but the chosen one are grey. Points have a number `along` the
-    line.
+    Of more models than there are colours, all but the chosen one are grey.
     """
     alt = altair()
     base = alt.Chart(alt.NamedData("rows"))
@@ -135,18 +144,16 @@ def rate_chart(
     counted = alt.Axis(format="d", tickCount=5, tickMinStep=1, grid=True)
     at_x = alt.X("x:Q", title=x, scale=horizontal, axis=counted if across[1] > 1 else ticks)
     at_y = alt.Y("y:Q", title=y, scale=vertical, axis=ticks)
-    n_lines = n_models + beside
-    domain = list(range(n_lines))
-    many = n_models > len(SERIES) - beside
-    colours, dashes = SERIES[:n_models], DASHES[:n_models]
-    if many:
-        colours, dashes = [SERIES[0]] * n_models, [DASHES[0]] * n_models
-    colours, dashes = [*colours, *["var(--soft)"] * beside], [*dashes, *[[4, 3]] * beside]
+    n_lines = n_models + n_beside
+    many = n_models > len(SERIES)
+    colours = [SERIES[0 if many else i] for i in range(n_models)] + ["var(--soft)"] * n_beside
+    dashes = [DASHES[0 if many else i] for i in range(n_models)] + _BESIDE[:n_beside]
     legend: Any = None
     if n_lines > 1 and not many:
         legend = alt.Legend(
             title=None, orient="top", columns=2, labelExpr=LABEL, labelLimit=170, symbolType="stroke"
         )
+    domain = list(range(n_lines))
     colour = alt.Color("i:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
     dash = alt.StrokeDash("i:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
     tooltip = [
@@ -157,23 +164,16 @@ def rate_chart(
         alt.Tooltip("low:Q", title="band from", format=".3f"),
         alt.Tooltip("high:Q", title="to", format=FORMAT),
     ]
-    mine = base.transform_filter("datum.i == model")
-    reference = alt.Chart(alt.NamedData("reference"))
-    lines = mine if many else base
+    chosen = base.transform_filter("datum.i == model")
+    lines = base.transform_filter(f"datum.i == model || datum.i >= {n_models}") if many else base
     order = alt.Order("k:Q")
     layers = [
-        mine.transform_filter("isValid(datum.low)")
+        chosen.transform_filter("isValid(datum.low)")
         .mark_area(style="band", clip=True)
-        .encode(
-            x=at_x,
-            y=alt.Y("low:Q", title=y, scale=vertical),
-            y2="high:Q",
-            color=colour,
-        ),
-        reference.mark_line(style="diagonal", clip=True).encode(x=at_x, y=at_y),
+        .encode(x=at_x, y=alt.Y("low:Q", title=y, scale=vertical), y2="high:Q", color=colour),
     ]
     if many:
-        others = base.transform_filter("datum.i != model")
+        others = base.transform_filter(f"datum.i != model && datum.i < {n_models}")
         layers.append(
             others.mark_line(style="others", clip=True, interpolate=interpolate).encode(
                 x=at_x, y=at_y, order=order, detail="i:N"
@@ -183,6 +183,6 @@ def rate_chart(
         lines.mark_line(style="curve", clip=True, interpolate=interpolate).encode(
             x=at_x, y=at_y, order=order, color=colour, strokeDash=dash
         ),
-        mine.mark_point(style="target", clip=True).encode(x=at_x, y=at_y, tooltip=tooltip),
+        chosen.mark_point(style="target", clip=True).encode(x=at_x, y=at_y, tooltip=tooltip),
     ]
     return finish(alt.layer(*layers), 260, "model", "labels")

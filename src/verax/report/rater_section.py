@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from verax.analyses.raters.result import RatedMean, Rater, RaterStudy
+from verax.analyses.raters.result import RatedMean, Rater, RaterStudy, raters_panel
 from verax.analyses.words import clean, number, said, short_of, span
-from verax.report.charts import Spec, labelled
+from verax.report.charts import Spec
 from verax.report.contents import Contents
-from verax.report.rate_charts import line_points, line_rows, rate_chart
+from verax.report.rate_charts import line_chart
 
 # Panels of raters that are drawn: at least, and at most.
 _FEWEST, _MOST = 5, 30
-_PANEL = "panel of raters"
 _NO_WORTH = "There is no worth in raters: no case has two raters or more."
 _LINES = {"loss": "Loss", "disagreement": "Rater disagreement", "excess": "Excess of the forecasts"}
 
@@ -39,32 +37,10 @@ def rater_charts(contents: Contents) -> dict[str, Spec]:
     studies = _studies(contents)
     if not studies or not math.isfinite(studies[0].disagreement.value):
         return {}
-    names = list(contents.problem.models.values())
-    h = studies[0].disagreement.value
-    worth = [study.worth.value for study in studies if math.isfinite(study.worth.value)]
-    most = min(_MOST, max([_FEWEST, *(math.ceil(2 * each) for each in worth)]))
-    sizes = np.arange(1, most + 1, dtype=float)
-    rows = []
-    for m, (name, study) in enumerate(zip(names, studies, strict=True)):
-        level = np.full(len(sizes), h + study.excess.value)
-        band = np.array([np.full(len(sizes), h + end) for end in study.excess.interval])
-        rows += line_points(m, name, sizes, level, band, sizes)
-    none = np.full((2, len(sizes)), np.nan)
-    rows += line_points(len(names), _PANEL, sizes, h * (1 + 1 / sizes), none, sizes)
-    heights = [row[key] for row in rows for key in ("y", "low", "high") if row[key] is not None]
-    lowest, highest = min([h, *heights]), max([h, *heights])
-    room = 0.05 * (highest - lowest) or 0.01
-    drawing = rate_chart(
-        len(names),
-        "raters in the panel",
-        f"{short_of(studies[0].rule)}, mean loss",
-        (1.0, float(most)),
-        (lowest - room, highest + room),
-        "linear",
-        beside=True,
-        along="raters in the panel",
-    )
-    return {"raters": labelled(line_rows(drawing, [(1, h), (most, h)]), rows, step=None)}
+    by_name = dict(zip(contents.problem.models.values(), studies, strict=True))
+    panel = raters_panel(by_name, _FEWEST, _MOST)
+    panel = replace(panel, y=f"{short_of(studies[0].rule)}, mean loss")
+    return {"raters": line_chart(panel, list(by_name), along=panel.x)}
 
 
 def _studies(contents: Contents) -> list[RaterStudy]:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from verax.analyses.sets.result import CoverageLine, SetEvaluation, Span
+from verax.analyses.sets.result import MOST_DRAWN, SetEvaluation, Span
+from verax.display.figures import Dot
 from verax.inference.findings import Claim
-from verax.report.drawings import Dot, bars, figure, intervals, percent_text, svg
+from verax.report.drawings import bars, figure, intervals, percent_text, svg
 from verax.report.plain import plain_page, save_page, table_of
-
-# Of more lines or spans the first are drawn; the tables have all.
-_MOST = 25
 
 
 def sets_page(found: SetEvaluation, *, title: str = "Prediction sets", source: str = "") -> str:
@@ -40,16 +38,12 @@ def sets_page(found: SetEvaluation, *, title: str = "Prediction sets", source: s
         table_of(main, "Coverage, sizes and scores"),
         "<h2>Sizes</h2>",
         bars(
-            [(_classes(size), share) for size, share in list(found.sizes.items())[:_MOST]],
+            [(_classes(size), share) for size, share in list(found.sizes.items())[:MOST_DRAWN]],
             "Share of the sets with each number of classes.",
         ),
     ]
-    for name, own in {"size": found.by_size, "class": found.by_class, **found.by}.items():
-        if own:
-            lines += [
-                f"<h2>Coverage by {escape(name)}</h2>",
-                _coverage(own[:_MOST], found, size=name == "size"),
-            ]
+    for name, dots in found._coverages().items():
+        lines += [f"<h2>Coverage by {escape(name)}</h2>", _coverage(dots, found, size=name == "size")]
     if found.spans:
         caption = (
             "Bars: from the lowest to the highest class of the set, with the share of sets at the right. "
@@ -57,7 +51,7 @@ def sets_page(found: SetEvaluation, *, title: str = "Prediction sets", source: s
         )
         lines += [
             "<h2>Sets of ordered classes</h2>",
-            figure(lambda width: _spans(found.spans[:_MOST], found.classes, width), caption),
+            figure(lambda width: _spans(found.spans[:MOST_DRAWN], found.classes, width), caption),
         ]
     lines += ["<h2>Numbers</h2>", *(table_of(table, table.title, fold=True) for table in others)]
     return plain_page(title, lines, source)
@@ -82,25 +76,14 @@ def _classes(size: object) -> str:
     return f"{size} {'class' if str(size) == '1' else 'classes'}"
 
 
-def _coverage(lines: Sequence[CoverageLine], found: SetEvaluation, *, size: bool) -> str:
-    claimed = found.claimed is not None
-    target = found.claimed if found.claimed is not None else found.coverage.value
+def _coverage(dots: Sequence[Dot], found: SetEvaluation, *, size: bool) -> str:
     caption = (
         f"Coverage with its {100 * found.confidence:g}% interval; dashed: "
-        f"{'the claimed coverage' if claimed else 'the coverage of all sets'}; orange: significantly "
-        "different (Holm)."
+        f"{'the coverage of all sets' if found.claimed is None else 'the claimed coverage'}; orange: "
+        "significantly different (Holm)."
     )
-    dots = [
-        Dot(
-            _classes(line.label) if size else str(line.label),
-            line.coverage,
-            line.interval.low,
-            line.interval.high,
-            line.flagged,
-        )
-        for line in lines
-    ]
-    return intervals(dots, caption, mark=target, upper=1.0, text=percent_text)
+    named = [dot._replace(name=_classes(dot.name)) for dot in dots] if size else dots
+    return intervals(named, caption, mark=found._aim, upper=1.0, text=percent_text)
 
 
 def _spans(spans: Sequence[Span], names: Sequence[str], width: int) -> str:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from verax.analyses.comparison.records import Difference, Model, gap_numbers, pair_of
 from verax.common.checks import check_choice
 from verax.display.tables import Column, FrameKind, Table
 from verax.inference.intervals import with_ends
+
+if TYPE_CHECKING:
+    from verax.display.figures import Dot
+
+# Of more models the best are drawn.
+_MOST_DRAWN = 30
 
 
 class RankedModels:
@@ -164,7 +171,28 @@ class RankedModels:
         names = list(self.models) if rules is None else list(rules)
         for name in names:
             self._of(self.models, name)
-        return draw_ranking(self._drawn(), names)
+        drawn, level = self._drawn(), f"{100 * self.confidence:g}%"
+        better = list(dict.fromkeys(map(drawn.better, names)))
+        titles = [name if len(better) == 1 else f"{name}: {drawn.better(name)}" for name in names]
+        most = max(len(self.models[name]) for name in names)
+        note = f"\n(bars: {level} intervals of the difference from the best model (dashed)"
+        note += ", not adjusted" if most > 2 else ""
+        note += "; grey: significantly worse" + (" after Holm's correction)" if most > 2 else ")")
+        x = f"{better[0] if len(better) == 1 else ''}{note if most > 1 else ''}".strip()
+        return draw_ranking(dict(zip(titles, map(drawn._dots, names), strict=True)), x)
+
+    def _dots(self, rule: str) -> list[Dot]:
+        """The models under a rule, as they are drawn: with intervals of the differences from the best."""
+        from verax.display.figures import Dot
+
+        best, *others = self.models[rule][:_MOST_DRAWN]
+        dots = [Dot(best.name, best.mean, note=_infinite(best))]
+        for model in others:
+            gap = self.difference(model.name, best.name, rule)
+            low, high = (best.mean + end for end in gap.interval)
+            worse = gap.p_adjusted <= 1 - self.confidence
+            dots.append(Dot(model.name, model.mean, low, high, worse, _infinite(model)))
+        return dots
 
     def better(self, rule: str) -> str:
         """What the means under a rule are and which direction is better, in words.
@@ -184,6 +212,12 @@ class RankedModels:
     def _drawn(self) -> Any:
         """The comparison as it is drawn, with the same numbers as tables."""
         return self
+
+
+def _infinite(model: Model) -> str:
+    """What figures say in the place of an infinite mean."""
+    n = 0 if math.isfinite(model.mean) else model.infinite_rows
+    return f"infinite in {n:,} row{'s' * (n != 1)}" if n else ""
 
 
 def _field(name: str, line: tuple[str, Model | Difference]) -> Any:

@@ -16,6 +16,9 @@ from verax.inference.signflips import Friedman
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
+# Of more models the best are drawn.
+_MOST_DRAWN = 30
+
 
 @dataclass(frozen=True)
 class DatasetModel:
@@ -284,9 +287,22 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
+        from verax.display.figures import Dot
         from verax.display.ranking import draw_mean_ranks
 
-        return draw_mean_ranks(self, ax)
+        best, models = self.models[0], self.models[:_MOST_DRAWN]
+        worse = {
+            model.name
+            for model in models[1:]
+            if self.difference(model.name, best.name).p_adjusted <= 1 - self.confidence
+        }
+        dots = [Dot(m.name, m.mean_rank, *m.interval, flagged=m.name in worse) for m in models]
+        letters = sorted({letter for model in models for letter in model.letters}) if self.tested else []
+        alike = [[i for i, model in enumerate(models) if letter in model.letters] for letter in letters]
+        level = f"bars: {100 * self.confidence:g}% intervals"
+        note = level if self.tested else "too few for intervals and tests"
+        x = f"mean rank over {len(self.datasets)} data sets, 1 is best\n({note}"
+        return draw_mean_ranks(dots, [places for places in alike if len(places) > 1], x, len(self.models), ax)
 
     def _tables(self) -> list[Table]:
         head = interval_head(self.confidence)

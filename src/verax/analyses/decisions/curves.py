@@ -143,6 +143,11 @@ class CurvesOfEvents(Tabled, MaySkip, Generic[Shown]):
         """
         return f"y {event}" if self.rows.ordered else f"class {event}"
 
+    def _drawn(self, most: int) -> tuple[list[str], str]:
+        """The events that a figure shows, and its title where there are more."""
+        events = list(dict.fromkeys(curve.event for curve in self.curves))
+        return events[:most], f"the first {most} of {len(events)} events" if len(events) > most else ""
+
 
 Curve = TypeVar("Curve", bound=EventCurve)
 Gap = TypeVar("Gap", bound=CurveDifference)

@@ -24,6 +24,8 @@ from verax.inputs.options import RowOptions, reads
 
 # Differences of mean scores that are smaller are rounding.
 _ROUNDING = 1e-12
+# The maximum number of events, and of pairs of models, that are drawn.
+_MOST_EVENTS, _MOST_PAIRS = 5, 3
 
 Order = Literal["a", "b", "same", "neither"]
 
@@ -212,9 +214,29 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.murphy import draw_murphy
+        from verax.display.figures import Line, Panel
+        from verax.display.panels import draw_grid
 
-        return draw_murphy(self, self.curves, self.differences)
+        events, title = self._drawn(_MOST_EVENTS)
+        pairs = list(dict.fromkeys((gap.a, gap.b) for gap in self.differences))[:_MOST_PAIRS]
+        top = 1.05 * max(float(curve.values.max()) for curve in self.curves) or 1.0
+        drawn: list[Panel] = []
+        for event in events:
+            lines = [Line(c.model, c.thresholds, c.values) for c in self.curves if c.event == event]
+            y = "" if drawn else "mean elementary score\n(lower is better)"
+            drawn.append(Panel(lines, self.called(event), y=y, across=(0, 1), upward=(0, top)))
+        for a, b in pairs:
+            for event in events:
+                gap = self.difference(a, b, event)
+                x = gap.thresholds
+                line = Line("", x, gap.values, [(x, *gap.band), (x, *gap.interval)])
+                y = "" if event != events[0] else f"{a} - {b}\n(negative: {a} is better)"
+                drawn.append(Panel([line], y=y, across=(0, 1), levels=[(0.0, "")]))
+        level = f"{100 * self.confidence:g}%"
+        note = f"\n(dark: {level} intervals, each for its threshold; light: simultaneous {level} band)"
+        shape = (1 + len(pairs), len(events))
+        how: dict[str, Any] = {"widths": (5.6, 3.2, 2.4), "height": 2.3, "share_y": "row", "shape": shape}
+        return draw_grid(drawn, f"threshold{note if pairs else ''}", title=title, **how)
 
     def _heading(self) -> str:
         return self.rows.heading("Murphy diagrams")

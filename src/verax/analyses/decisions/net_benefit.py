@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats
 from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
+
+if TYPE_CHECKING:
+    from verax.display.figures import Panel
 
 
 @reads
@@ -188,9 +191,29 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.decision_curves import draw_decision_curves
+        from verax.display.panels import MOST_PANELS, draw_grid
 
-        return draw_decision_curves(self, self.curves)
+        events, title = self._drawn(MOST_PANELS)
+        x = f"threshold probability from which one acts\n({100 * self.confidence:g}% simultaneous bands)"
+        drawn = [replace(self._panel(event), x="", y="") for event in events]
+        how: dict[str, Any] = {"widths": (5.6, 3.3, 2.6), "height": 2.8, "share_y": False}
+        return draw_grid(drawn, x, self._panel(events[0]).y, title=title, **how)
+
+    def _panel(self, event: str) -> Panel:
+        """The curves of an event, as they are drawn, with those of acting in all rows and in none."""
+        from verax.display.figures import Line, Panel
+
+        curves = [curve for curve in self.curves if curve.event == event]
+        first = curves[0]
+        x = first.thresholds
+        lines = [Line(curve.model, x, curve.values, [(x, *curve.band)], x) for curve in curves]
+        lines.append(Line("act in all rows", x, first.treat_all, along=x, beside=True))
+        # Below zero a model is of no use, however far.
+        top = 1.0 if self.standardized else first.prevalence
+        upward = (-0.1 * top, 1.08 * top) if top > 0 else (-0.1, 0.1)
+        y = "standardized net benefit" if self.standardized else "net benefit"
+        levels = [(0.0, "act in no row")]
+        return Panel(lines, self.called(event), "threshold", y, (0, 1), upward, levels)
 
     def _tables(self) -> list[Table]:
         shown = [0.05, 0.1, 0.2, 0.3, 0.5]

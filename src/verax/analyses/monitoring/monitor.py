@@ -612,9 +612,9 @@ class Monitor(WithVerdict):
         matplotlib.figure.Figure
             The losses above the evidence.
         """
-        from verax.display.monitoring import draw_monitor
+        from verax.display.panels import draw_panels
 
-        return draw_monitor(self.joined_history(), self.began, ax)
+        return draw_panels(self.joined_history()._panels(self.began), ax, width=6.5, height=2.15)
 
     def to_dict(self) -> dict[str, Any]:
         """The state of the monitor as strict JSON."""

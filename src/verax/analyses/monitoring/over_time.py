@@ -124,9 +124,18 @@ class OverTime(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The losses above confidence and accuracy.
         """
-        from verax.display.monitoring import draw_over_time
+        from verax.display.figures import Line, Panel
+        from verax.display.panels import draw_panels
 
-        return draw_over_time(self, ax)
+        places, times = range(len(self.lines)), [str(line.period) for line in self.lines]
+        loss = [line.loss for line in self.lines]
+        ends = [line.interval if line.interval.defined else (line.loss,) * 2 for line in self.lines]
+        losses = Line("", places, loss, [(places, *zip(*ends, strict=True))], single=True)
+        stated = Line("confidence", places, [line.stated for line in self.lines], beside=True)
+        right = Line("accuracy", places, [line.accuracy for line in self.lines])
+        above = Panel([losses], y=f"mean {self.rule}", times=times)
+        below = Panel([stated, right], x="time", y="most likely class", times=times, legend="")
+        return draw_panels([above, below], ax, width=6.5, height=2.15)
 
     def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["periods", "classes"] = "periods") -> Any:
         """One row per period, or per period and class, as a data frame of the kind named.

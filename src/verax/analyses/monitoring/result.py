@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from verax.analyses.monitoring.evidence import Target
 from verax.analyses.monitoring.periods import Period, loss_interval
@@ -15,6 +16,9 @@ from verax.common.faces import Key
 from verax.common.results import Result
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.inference.intervals import Interval
+
+if TYPE_CHECKING:
+    from verax.display.figures import Panel
 
 # Number of time steps in tables; data frames and JSON have all.
 SHOWN = 60
@@ -208,6 +212,31 @@ class MonitorHistory(Tabled, Result):
     tolerated: float | None
     threshold: float
     confidence: float
+
+    def _panels(self, began: tuple[Any, Any, Any] | None) -> list[Panel]:
+        """Losses and evidence, as they are drawn; the time when a change `began` is marked."""
+        from verax.display.figures import Line, Panel
+
+        steps, places = self.lines, range(len(self.lines))
+        times = [str(step.time) for step in steps]
+        ends = [step.interval if step.interval.defined else (step.loss,) * 2 for step in steps]
+        losses = [Line("", places, [step.loss for step in steps], [(places, *zip(*ends, strict=True))])]
+        expected = [step.expected_loss for step in steps if step.expected_loss is not None]
+        if len(expected) == len(steps):
+            losses.append(Line("expected by the forecasts", places, expected, beside=True))
+        evidence = Line("", places, [max(step.evidence, 1e-12) for step in steps])
+        tolerated = [] if self.tolerated is None else [(self.tolerated, "tolerated")]
+        alarm = [(self.threshold, f"alarm at {self.threshold:.4g}")]
+        marked = None
+        if began is not None:
+            first, last = (bisect_right([step.time for step in steps], time) - 1 for time in began[1:])
+            marked = (first - 0.5, last + 0.5)
+        shared: dict[str, Any] = {"marked": marked, "times": times, "legend": ""}
+        what = "evidence of a change"
+        return [
+            Panel(losses, y=f"mean {self.rule}", levels=tolerated, **shared),
+            Panel([evidence], x="time", y=what, levels=alarm, log=True, **shared),
+        ]
 
     def _columns(self) -> list[Column]:
         return [

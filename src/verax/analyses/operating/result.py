@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from verax.inference.findings import Finding, Verdict
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
+
+if TYPE_CHECKING:
+    from verax.display.figures import Panel
 
 # Beyond this number of points, rates stand in columns without their intervals.
 _SIDE_BY_SIDE = 3
@@ -492,9 +495,28 @@ class RateCurves(CurvesOfEvents[RateCurve]):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.rate_curves import draw_rate_curves
+        from verax.display.panels import MOST_PANELS, draw_grid
 
-        return draw_rate_curves(self, self.curves)
+        events, title = self._drawn(MOST_PANELS)
+        x = f"{self.about.x}\n({100 * self.confidence:g}% simultaneous bands)"
+        drawn = [replace(self._panel(event), x="", y="") for event in events]
+        return draw_grid(drawn, x, self.about.y, title=title, widths=(4.6, 3.3, 2.6))
+
+    def _panel(self, event: str) -> Panel:
+        """The curves of an event, as they are drawn."""
+        from verax.display.figures import Line, Panel
+
+        curves = [curve for curve in self.curves if curve.event == event]
+        lines = [
+            Line(curve.model, curve.x, curve.values, [(curve.x, *curve.band)], curve.thresholds)
+            for curve in curves
+        ]
+        reference = {"roc": "chance", "confidence": "accuracy = confidence"}.get(self.kind)
+        if reference:
+            lines.insert(0, Line(reference, (0, 1), (0, 1), beside=True))
+        areas = ", ".join(f"{curve.area:.3f}" for curve in curves) if self.about.area else ""
+        title = f"{self.called(event)}{f': {areas}' if areas else ''}"
+        return Panel(lines, title, self.about.x, self.about.y, (0, 1), (0, 1.02))
 
     def called(self, event: str) -> str:
         """What an event is called in a heading.

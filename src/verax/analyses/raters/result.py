@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from verax.analyses.cases import Case, text_of
 from verax.common.faces import Record
@@ -14,6 +17,9 @@ from verax.inference.intervals import Interval
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
+
+if TYPE_CHECKING:
+    from verax.display.figures import Panel
 
 
 @dataclass(frozen=True)
@@ -275,9 +281,36 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The figure.
         """
-        from verax.display.raters import draw_raters
+        from verax.display.panels import draw_panels
 
-        return draw_raters(self)
+        panel = raters_panel({"forecasts": self}, fewest=5, most=50)
+        return draw_panels([replace(panel, legend="")], width=6.1, height=2.5)
+
+
+def raters_panel(studies: Mapping[str, RaterStudy], fewest: int, most: int) -> Panel:
+    """The loss of each model beside that of panels of 1, 2, 3, ... raters, as it is drawn."""
+    from verax.display.figures import Line, Panel
+
+    first = next(iter(studies.values()))
+    h = first.disagreement.value
+    worth = [study.worth.value for study in studies.values() if math.isfinite(study.worth.value)]
+    n = min(most, max([fewest, *(math.ceil(2 * value) for value in worth)]))
+    sizes = np.arange(1, n + 1, dtype=float)
+    level = np.ones(n)
+    lines = [
+        Line(
+            name,
+            sizes,
+            (h + study.excess.value) * level,
+            [(sizes, *((h + end) * level for end in study.excess.interval))],
+            sizes,
+        )
+        for name, study in studies.items()
+    ]
+    if first.unbiased:
+        lines.append(Line("panel of raters", sizes, h * (1 + 1 / sizes), along=sizes, beside=True))
+    y = f"{first.rule}, lower is better"
+    return Panel(lines, "", "raters in the panel", y, (1.0, float(n)), levels=[(h, "rater disagreement")])
 
 
 # What the lines of the table are called.

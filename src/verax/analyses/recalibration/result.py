@@ -517,9 +517,18 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.recalibration import draw_gains
+        from verax.display.figures import Dot
+        from verax.display.panels import GREY, draw_intervals
 
-        return draw_gains(self, ax)
+        dots = []
+        for trial in self.trials:
+            name = f"{trial.method} (nested)" if trial.method == "best" else trial.method
+            share, low, high = (100 * x for x in (trial.gain.share, *trial.gain.share_interval))
+            if trial.method != "none":
+                dots.append(Dot(name, share, low, high, flagged=trial.method != self.method))
+        level = f"{100 * self.confidence:g}% interval"
+        x = f"{self.rule} gained on held-out rows, % of the loss, {level}\n(grey: methods that are not used)"
+        return draw_intervals(dots, x, ax, mark=0.0, flagged=(GREY, "o"))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from verax.inference.bootstrap import percentile_interval, simultaneous_band
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.lists.rows import ListFaults
 from verax.inputs.skipping import MaySkip, Skipped
+
+if TYPE_CHECKING:
+    from verax.display.figures import Panel
 
 SEES_THE_OUTCOME = (
     "The order uses the outcome. The curve shows which rows a rule calls worst; it cannot certify the rule, "
@@ -300,9 +303,37 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.retention import draw_retention
+        from verax.display.panels import draw_panels
 
-        return draw_retention(list(self._curves.values()), ax)
+        metrics = list(dict.fromkeys(curve.metric for curve in self.values()))
+        width = 5.9 if len(metrics) == 1 else 3.9
+        drawn = [self._panel(metric) for metric in metrics]
+        return draw_panels(drawn, ax, width=width, height=3.7, columns=len(metrics))
+
+    def _panel(self, metric: str) -> Panel:
+        """The curves of a metric, as they are drawn."""
+        from verax.display.figures import Line, Panel
+
+        curves = [curve for curve in self.values() if curve.metric == metric]
+        lines = []
+        for curve in curves:
+            x, interval = 100 * curve.removed, ""
+            if curve.interval is not None:
+                interval = f" ({curve.interval[0]:.3f} to {curve.interval[1]:.3f})"
+            bands = [] if curve.band is None else [(x, *curve.band)]
+            lines.append(Line(f"{curve.order}  {curve.area:.3f}{interval}", x, curve.values, bands))
+        first = curves[0]
+        removed = "worst rows" if first.sees_outcome else "least certain rows"
+        better = "higher" if first.higher_is_better else "lower"
+        kind = "mean height" if first.area_kind == "mean" else "area in steps"
+        level = "" if first.band is None else f" and its {100 * first.confidence:g}% interval"
+        return Panel(
+            lines,
+            x=f"{removed} removed (%)",
+            y=f"{metric} of the rows kept ({better} is better)",
+            across=(100 * float(first.removed[0]), 100 * float(first.removed[-1])),
+            legend=f"rows ranked by;\n{kind}{level}",
+        )
 
 
 def _interval(curve: RetentionCurve) -> str:

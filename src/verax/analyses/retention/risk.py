@@ -411,9 +411,26 @@ class RiskCoverage(Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.retention import draw_risk
+        from verax.display.figures import Line, Panel
+        from verax.display.panels import draw_panels
 
-        return draw_risk(self, ax)
+        places = np.linspace(0.01, 1, 100)
+        band = self.band(places)
+        bands = [] if band is None else [(100 * places, *band)]
+        name = f"by {self.order}\nAURC {self.aurc:.4f}, AUGRC {self.augrc:.4f}"
+        line = Line(name, 100 * self.coverage, self.risk, bands)
+        # A few rows at the beginning may have any risk; they should not set the scale.
+        seen = self.risk[self.coverage >= 0.05]
+        top = max([float(seen.max()), *([] if band is None else [float(band[1][5:].max())])])
+        panel = Panel(
+            [line],
+            x="coverage: most certain rows kept (%)",
+            y=f"{self.loss} of the rows kept",
+            across=(0, 100),
+            upward=(0, 1.1 * top) if np.isfinite(top) and top > 0 else None,
+            legend="",
+        )
+        return draw_panels([panel], ax, width=5.1, height=3.3)
 
     def _heading(self) -> str:
         return f"verax risk and coverage: {self.loss} by {self.order}, {self.n_rows:,} rows"

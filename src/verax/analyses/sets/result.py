@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from verax.common.faces import Record
 from verax.display.tables import Column, Table, Tabled, interval_head
@@ -13,8 +13,13 @@ from verax.inference.findings import Claim, Finding, NextStep, WithVerdict, in_b
 from verax.inference.intervals import Interval
 from verax.inputs.skipping import MaySkip
 
+if TYPE_CHECKING:
+    from verax.display.figures import Dot
+
 # Of more lines, those that are flagged and the first are shown.
 _MOST_LINES = 20
+# Figures and pages have up to this number of lines in a breakdown, and of spans.
+MOST_DRAWN = 25
 
 
 class SizeShare(TypedDict):
@@ -280,7 +285,30 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
         """
         from verax.display.sets import draw_sets
 
-        return draw_sets(self)
+        what = "coverage of all sets" if self.claimed is None else "claimed coverage"
+        note = f"dashed: {what}; diamonds: significantly different from it"
+        called = {"size": "set size", "class": "observed class"}
+        coverages = {called.get(name, name): dots for name, dots in self._coverages().items()}
+        return draw_sets(self.sizes, coverages, self._aim, note)
+
+    @property
+    def _aim(self) -> float:
+        """What coverages are compared with: the claimed one, or that of all sets."""
+        return self.coverage.value if self.claimed is None else self.claimed
+
+    def _coverages(self) -> dict[str, list[Dot]]:
+        """The coverage by size, class and subgroup, as it is drawn; of many lines those with the lowest."""
+        from verax.display.figures import Dot
+
+        drawn = {}
+        for name, lines in {"size": self.by_size, "class": self.by_class, **self.by}.items():
+            lowest = sorted(lines, key=lambda line: line.coverage)[:MOST_DRAWN]
+            drawn[name] = [
+                Dot(str(line.label), line.coverage, *line.interval, flagged=line.flagged)
+                for line in lines
+                if line in lowest
+            ]
+        return {name: dots for name, dots in drawn.items() if dots}
 
     def plot_spans(self) -> Any:
         """Draw the sets of ordered classes as bars, with the outcomes in and beside them.
@@ -298,7 +326,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
                 argument="ordered",
                 remedies=[passing(ordered=True)],
             )
-        return draw_spans(self)
+        return draw_spans(self.spans[:MOST_DRAWN], self.classes)
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"

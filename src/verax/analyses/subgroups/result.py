@@ -266,7 +266,8 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         for line in self.lines:
             model = f", {line.model}" if self.several else ""
             name = f"{line.label}{model} ({line.card.n_rows:,} rows)"
-            lines.append((name, line.decomposition.whole, line))
+            parts = line.decomposition.whole
+            lines.append((name, parts.miscalibration, parts.expected_miscalibration, line.stands_out))
         return draw_subgroups(lines, self.rule)
 
     def _heading(self) -> str:
