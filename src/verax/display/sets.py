@@ -12,7 +12,9 @@ from verax.display.panels import COLOURS, draw_dots, label_below, plain_texts, p
 
 
 @plain_texts
-def draw_sets(sizes: Mapping[int, float], coverage: Mapping[str, Sequence[Dot]], mark: float, note: str) -> Any:
+def draw_sets(
+    sizes: Mapping[int, float], coverage: Mapping[str, Sequence[Dot]], mark: float, note: str
+) -> Any:
     """Draw a panel with the sizes, and one with the coverage for each breakdown."""
     rows = max(6, *map(len, coverage.values()))
     n = 1 + len(coverage)
