@@ -126,7 +126,7 @@ class Typed:
                 words = [*values, *words]
             elif name in cls.reading:
                 flag = max(flags, key=len)
-                words += [flag] if value is True else [word for each in values for word in (flag, each)]
+                words += [flag] if value is True else [word for text in values for word in (flag, text)]
         return shlex.join(words) or "FILE"
 
 
@@ -186,12 +186,12 @@ def figure_format(path: Path) -> str:
     return kind
 
 
-def _same(path: Path, name: str, found: str) -> InputError:
+def _same(path: Path, name: str, problem: str) -> InputError:
     return InputError(
         "must be a file of its own, because it is overwritten",
         argument=name,
         kind="file",
-        found=f"{path} {found}",
+        found=f"{path} {problem}",
         values=[str(path)],
         remedies=[Remedy("Name another file.")],
     )
@@ -202,12 +202,12 @@ def _identity(path: Path) -> object:
     if isinstance(path, RemotePath):
         return (path,)
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         whole = os.path.normcase(os.path.realpath(path))
         # The files of macOS have one name in capitals and in small letters.
         return whole.casefold() if sys.platform == "darwin" else whole
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def _inputs(values: Mapping[str, Any]) -> Iterator[Path]:

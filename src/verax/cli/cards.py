@@ -154,26 +154,29 @@ def show_card(
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
     elif html is not None:
         assert answer.report is not None
-        held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
-        report = answer.report.with_command(command_line(command), held, Typed.source(), rows.read)
+        checks = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in verdicts]
+        report = answer.report.with_command(command_line(command), checks, Typed.source(), rows.read)
         report.save(html)
     elif save is not None:
         card.save(save)
     verdict = None if answer.verdict is None else answer.verdict.with_source(Typed.source())
     file = rows.file
-    found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}
+    scores, by = (
+        card.to_dict(stored=False),
+        {name: part.to_dict(stored=False) for name, part in parts.items()},
+    )
     result: dict[str, Any] = {"command": command, "file": file, **told(verdict)}
     measures = None if calibration is None else calibration.to_dict(stored=False)
     if dense:
         result |= {
             "taken": rows.taken(),
             **(scale or {}),
-            "card": found,
+            "card": scores,
             "calibration": measures,
             "subgroups": by,
         }
     else:
-        result |= found if command == "toplist" else {"card": found}
+        result |= scores if command == "toplist" else {"card": scores}
         skipped = None if card.skipped is None else card.skipped.to_dict()
         lists = {**rows.taken(), "skipped": skipped}
         result |= {"calibration": measures, "lists": lists, **({"subgroups": by} if by else {})}

@@ -36,10 +36,10 @@ def certify(
     from verax.scores.certificates.certify import certify as search
     from verax.scores.registry import as_rules
 
-    found = [search(rule, n_classes=n_classes, raters=raters) for rule in as_rules(rules)]
+    certificates = [search(rule, n_classes=n_classes, raters=raters) for rule in as_rules(rules)]
     show(
-        {"command": "certify", "certificates": [c.to_dict(stored=False) for c in found]},
-        [_table(c) for c in found],
+        {"command": "certify", "certificates": [c.to_dict(stored=False) for c in certificates]},
+        [_table(c) for c in certificates],
         as_json=as_json,
     )
 
@@ -48,12 +48,12 @@ def _table(certificate: Certificate) -> str:
     header, *rows = certificate._tables()[0].cells()
     resolution = [] if certificate.resolution is None else [str(certificate.resolution)]
     # Counterexamples are sentences, so they follow the table.
-    found = [f"{name}: {', '.join(words)}" for name, _, *words in rows if any(words)]
+    counterexamples = [f"{name}: {', '.join(words)}" for name, _, *words in rows if any(words)]
     return make_table(
         certificate._heading(),
         header[:2],
         [row[:2] for row in rows],
         caption="\n".join(
-            ["yes: no counterexample was found", *found, *resolution, *certificate.notes, NUMBERED]
+            ["yes: no counterexample was found", *counterexamples, *resolution, *certificate.notes, NUMBERED]
         ),
     )

@@ -195,36 +195,38 @@ def compare(
         return Report.of(**(rows.arrays or {"y": handle}), source=source, rules=rule, **settings)
 
     paged = [] if html is None else [reported]
-    (found, *reports), parts = rows.asked(
+    (comparison, *reports), parts = rows.asked(
         weighed, *paged, rule=rule[0] if rule else None, least=least, **settings
     )
-    verdicts = [bound.hold(found) for bound in bounds]
+    verdicts = [bound.hold(comparison) for bound in bounds]
     if plot is not None:
-        draw_to(plot, found.plot())
+        draw_to(plot, comparison.plot())
     if html is not None:
         report = reports[0].with_subgroups(parts)
-        held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
+        checks = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in verdicts]
         read = "; ".join(next(iter(about.said.values())))
-        report = report.with_command(command_line("compare"), held, Typed.source(), read)
+        report = report.with_command(command_line("compare"), checks, Typed.source(), read)
         report.save(html)
         verdict, parts = report.verdict, report.subgroups or parts
     else:
         in_order: dict[str, Any] = {"ordered": reading.ordered, "time_ordered": time_ordered}
-        verdict, parts = verdict_of(rows.handle, rules=rule, found=found, parts=parts, **in_order, **plan)
+        verdict, parts = verdict_of(
+            rows.handle, rules=rule, found=comparison, parts=parts, **in_order, **plan
+        )
     verdict = verdict.with_source(Typed.source())
     result = {
         "command": "compare",
         **told(verdict),
         "files": {name: called(path) for name, path in paths.items()},
         **about.to_dict(),
-        "comparison": found.to_dict(stored=False),
+        "comparison": comparison.to_dict(stored=False),
         **of_bounds(verdicts),
         "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
         **of_files(html=html, plot=plot),
     }
     texts = verdict_lines(verdict)
     texts += about.lines()
-    texts += [found._text(), *(f"\n{part}" for part in parts.values())]
+    texts += [comparison._text(), *(f"\n{part}" for part in parts.values())]
     texts += map(str, verdicts)
     texts += file_lines(report=html)
     show(result, texts, as_json=as_json)

@@ -92,7 +92,7 @@ class MatchedFiles(Protocol):
 def show_questions(
     command: str,
     rows: MatchedFiles,
-    found: Comparison,
+    comparison: Comparison,
     bounds: Sequence[DifferenceBound],
     *,
     html: Path | None,
@@ -103,29 +103,29 @@ def show_questions(
     if html is not None:
         from verax.report.questions import save_question_page
 
-        save_question_page(found, html, source="; ".join(rows.files.values()))
+        save_question_page(comparison, html, source="; ".join(rows.files.values()))
     said = {name: list(lines) for name, lines in rows.said.items()}
     result = {
         "files": dict(rows.files),
         "matched": rows.matched,
         "left_out": {},
         "taken": said,
-        "comparison": found.to_dict(stored=False),
+        "comparison": comparison.to_dict(stored=False),
         "subgroups": {},
         **of_files(html=html),
     }
     lines = [
-        *(f"{name}: {'; '.join(own)}" for name, own in said.items()),
+        *(f"{name}: {'; '.join(texts)}" for name, texts in said.items()),
         f"Rows were matched {rows.matched}.",
     ]
     show_compared(
-        command, found, result, bounds, [*lines, ""], file_lines(page=html), plot=plot, as_json=as_json
+        command, comparison, result, bounds, [*lines, ""], file_lines(page=html), plot=plot, as_json=as_json
     )
 
 
 def show_compared(
     command: str,
-    found: Any,
+    comparison: Any,
     result: Mapping[str, Any],
     bounds: Sequence[DifferenceBound],
     above: Sequence[str],
@@ -135,10 +135,10 @@ def show_compared(
     as_json: bool,
 ) -> None:
     """Print a comparison with its verdict, draw it, and hold it to bounds; `result` is more of its JSON."""
-    checks = [bound.hold(found) for bound in bounds]
+    checks = [bound.hold(comparison) for bound in bounds]
     if plot is not None:
-        draw_to(plot, found.plot())
-    verdict = found.verdict.with_source(Typed.source())
+        draw_to(plot, comparison.plot())
+    verdict = comparison.verdict.with_source(Typed.source())
     told_of = {
         "command": command,
         **told(verdict),
@@ -146,5 +146,5 @@ def show_compared(
         **of_bounds(checks),
         **of_files(plot=plot),
     }
-    texts = [*verdict_lines(verdict), *above, found._text(), *map(str, checks), *below]
+    texts = [*verdict_lines(verdict), *above, comparison._text(), *map(str, checks), *below]
     show(told_of, texts, as_json=as_json)

@@ -79,9 +79,9 @@ def _rounded(value: float) -> str:
 
 def show_costs(rows: Opened, question: CardQuestion, *, as_json: bool) -> None:
     """Print what a card or a report would cost, without it."""
-    found = costs_of(rows, question.of)
-    result = {"command": "evaluate", "file": rows.file, "dry_run": vars(found)}
-    show(result, [*found.lines(rows.file), "Nothing was scored."], as_json=as_json)
+    costs = costs_of(rows, question.of)
+    result = {"command": "evaluate", "file": rows.file, "dry_run": vars(costs)}
+    show(result, [*costs.lines(rows.file), "Nothing was scored."], as_json=as_json)
 
 
 def costs_of(rows: Opened, answer: Callable[[Opened], Any]) -> Costs:
@@ -134,15 +134,15 @@ class _Measured:
 
 def _measured(rows: Opened, answer: Callable[[Opened], Any], n_rows: int) -> _Measured:
     """What an analysis of the first rows takes."""
-    found, handle = _Measured(), copy(rows.handle)
+    measured, handle = _Measured(), copy(rows.handle)
     summarise, work = type(handle)._summarise, type(handle)._work
 
     def timed(recipes: Mapping[str, Any]) -> Any:
         started = time.process_time()
         summaries = summarise(handle, recipes)
-        found.reading += time.process_time() - started
-        found.passes += 1
-        found.n_rows = summaries.n_rows
+        measured.reading += time.process_time() - started
+        measured.passes += 1
+        measured.n_rows = summaries.n_rows
         return summaries
 
     first = {"_summarise": timed, "_work": lambda times: islice(work(handle, times), 1)}
@@ -152,8 +152,8 @@ def _measured(rows: Opened, answer: Callable[[Opened], Any], n_rows: int) -> _Me
     started = time.process_time()
     with changed(part_rows=n_rows, list_part_rows=n_rows, list_part_records=n_rows):
         answer(replace(rows, handle=handle))
-    found.total = time.process_time() - started
-    return found
+    measured.total = time.process_time() - started
+    return measured
 
 
 def _resident() -> int:

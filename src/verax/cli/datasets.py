@@ -61,7 +61,7 @@ def datasets(
     from verax.analyses.datasets.datasets import compare_datasets
 
     table, columns = read_scores(given, reading, datasets, model_column, score_column)
-    found = compare_datasets(
+    comparison = compare_datasets(
         table,
         **columns,
         better=better,  # type: ignore[arg-type]
@@ -74,10 +74,10 @@ def datasets(
         "files": {"scores": given[0]},
         "matched": "by the names of models",
         "taken": {},
-        "datasets": found.to_dict(stored=False),
+        "datasets": comparison.to_dict(stored=False),
     }
-    bounds = bounds_on_difference(require, found.columns)
-    show_compared("datasets", found, result, bounds, [], plot=plot, as_json=as_json)
+    bounds = bounds_on_difference(require, comparison.columns)
+    show_compared("datasets", comparison, result, bounds, [], plot=plot, as_json=as_json)
 
 
 def read_scores(

@@ -72,9 +72,9 @@ def decompose(
     plan: dict[str, Any] = {"seed": seed, "confidence": confidence}
     rows = opened.in_order(order_matters)
     how: dict[str, Any] = {"rule": chosen, "bootstrap": bootstrap, "weights_are": reading.weights_are, **plan}
-    found = split(rows.handle, **how)
+    decomposition = split(rows.handle, **how)
     # Skill is known of full distributions only.
-    summary = None if opened.lists else add_skill(found, rows.handle)
+    summary = None if opened.lists else add_skill(decomposition, rows.handle)
     if plot is not None:
         draw_to(plot, reliability(rows.handle, ordered=chosen.ordinal, **plan).plot())
     result = {
@@ -82,10 +82,10 @@ def decompose(
         "file": opened.file,
         "taken": rows.taken(),
         **reading.scale,
-        "decomposition": found.to_dict(stored=False),
+        "decomposition": decomposition.to_dict(stored=False),
         "calibration": None if summary is None else summary.to_dict(stored=False),
         **of_files(plot=plot),
     }
-    texts = [*rows.said(), repr(found), *([] if summary is None else [f"\n{summary}"])]
+    texts = [*rows.said(), repr(decomposition), *([] if summary is None else [f"\n{summary}"])]
     texts += [] if plot is None else [f"The reliability curves are in {plot}."]
     show(result, texts, as_json=as_json)

@@ -90,21 +90,21 @@ def show_scores(
     bounds = bounds_on_difference(require, list(paths))
     ordered = reading.ordered or score == "c_index"
     rows, about = open_models(paths, reading, ordered=ordered, shared_ids=shared_ids)
-    found: Any
+    comparison: Any
     if score in RANKINGS:
         how: dict[str, Any] = {} if score == "c_index" else {"ordered": ordered}
-        found = getattr(ranking, RANKINGS[score])(rows.handle, confidence=confidence, **how)
-        result = {"ranking": found.to_dict(stored=False)}
+        comparison = getattr(ranking, RANKINGS[score])(rows.handle, confidence=confidence, **how)
+        result = {"ranking": comparison.to_dict(stored=False)}
     else:
         how = {"ordered": ordered, "confidence": confidence, "seed": seed}
         points = operating_points(rows.handle, threshold=_threshold(threshold), **how)
-        found, result = _ByRate(points, score), {"rates": points.to_dict(stored=False)}
+        comparison, result = _ByRate(points, score), {"rates": points.to_dict(stored=False)}
     result |= {
         "files": {name: called(path) for name, path in paths.items()},
         **about.to_dict(),
         "rule": score,
     }
-    show_compared("compare", found, result, bounds, about.lines(), plot=None, as_json=as_json)
+    show_compared("compare", comparison, result, bounds, about.lines(), plot=None, as_json=as_json)
 
 
 def _threshold(text: str | None) -> float | str:

@@ -158,8 +158,8 @@ def compare(
     how: dict[str, Any] = {"missing": missing, "method": method, "reference": reference, "margin": margin}
     how |= {"bootstrap": bootstrap, "confidence": confidence, "seed": seed, "rule": rule}
     how["weights_are"] = reading.weights_are
-    found = compare_grades(**files.arguments(), **how)
-    show_questions("evals compare", files, found, bounds, html=html, plot=plot, as_json=as_json)
+    comparison = compare_grades(**files.arguments(), **how)
+    show_questions("evals compare", files, comparison, bounds, html=html, plot=plot, as_json=as_json)
 
 
 @evals.command(

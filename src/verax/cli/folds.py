@@ -78,7 +78,7 @@ def folds(
         scores, _ = read_table(table, **columns, rule=None).complete("refuse")
         by_model = dict(zip(scores.models, scores.values.T, strict=True))
         higher = is_higher_better(scores.score, better)  # type: ignore[arg-type]
-        found = compare_folds(scores=by_model, better="higher" if higher else "lower", **how)
+        comparison = compare_folds(scores=by_model, better="higher" if higher else "lower", **how)
         about, files = AboutFiles({}, {}, "by the names of models"), {"scores": given[0]}
     else:
         if better is not None:
@@ -88,18 +88,18 @@ def folds(
         if model_column is not None:
             raise InputError("is for tables of scores, with --score-column", argument="model_column")
         paths = paths_of(given, reading)
-        found, about = _of_rows(paths, reading, folds, rule, how, shared_ids=shared_ids)
+        comparison, about = _of_rows(paths, reading, folds, rule, how, shared_ids=shared_ids)
         files = {name: called(path) for name, path in paths.items()}
-    bounds = bounds_on_difference(require, found.columns)
+    bounds = bounds_on_difference(require, comparison.columns)
     result = {
         "files": files,
         "matched": about.matched,
         "taken": about.taken,
-        "folds": found.to_dict(stored=False),
+        "folds": comparison.to_dict(stored=False),
     }
     above = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
     above += [""] if above else []
-    show_compared("folds", found, result, bounds, above, plot=plot, as_json=as_json)
+    show_compared("folds", comparison, result, bounds, above, plot=plot, as_json=as_json)
 
 
 def _of_rows(

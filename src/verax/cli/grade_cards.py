@@ -44,12 +44,12 @@ class GradeBound(Bound):
 
 def grade_bounds(texts: Sequence[str] | None, *, strictly: bool, ends: tuple[float, float]) -> list[Bound]:
     """The bounds that texts state; those of other names are about the card of the confidences."""
-    found: list[Bound] = []
+    bounds: list[Bound] = []
     for text in texts or ():
         parts, bound = parts_of(text)
         name = parts["name"]
         if name not in (GRADE, ACCURACY, UNGRADED):
-            found += read_bounds([text], strictly=strictly, ordered=False)
+            bounds += read_bounds([text], strictly=strictly, ordered=False)
             continue
         if name == ACCURACY and ends != (0.0, 1.0):
             other = Remedy(f"Type the bound as {text.replace(ACCURACY, GRADE)!r}.")
@@ -58,18 +58,18 @@ def grade_bounds(texts: Sequence[str] | None, *, strictly: bool, ends: tuple[flo
         if name == UNGRADED and parts["end"]:
             raise refusal(text, "the share of ungraded answers is counted, and has no interval")
         end = "low" if name != UNGRADED and (strictly or parts["end"]) else "mean"
-        found.append(GradeBound(text, name, end, parts["sign"], bound))
-    return found
+        bounds.append(GradeBound(text, name, end, parts["sign"], bound))
+    return bounds
 
 
 def hold_grades(
     bounds: Sequence[Bound], card: GradeCard, calibration: CalibrationSummary | None
 ) -> list[BoundCheck]:
     """Whether a card meets bounds."""
-    found = []
+    checks = []
     for bound in bounds:
         if isinstance(bound, GradeBound):
-            found.append(bound.of(card))
+            checks.append(bound.of(card))
             continue
         if card.card is None:
             raise refusal(
@@ -77,8 +77,8 @@ def hold_grades(
                 f"{bound.name} is about confidences, and the file has none",
                 Remedy("Name their column with --confidence-column, or bound grade, accuracy or ungraded."),
             )
-        found.append(bound.hold(card.card, calibration))
-    return found
+        checks.append(bound.hold(card.card, calibration))
+    return checks
 
 
 def card_texts(card: GradeCard) -> list[str]:
@@ -121,14 +121,14 @@ def evaluated(
     for name, n in reading.cuts.items():
         by[name] = Cut.of_rows(name, by[name], n).labels(by[name]) if n else by[name]
     skip = reading.invalid == "skip"
-    own = _beside(answers)
+    beside = _beside(answers)
     card = evaluate_grades(
         answers.grades,
         answers.confidences,
         grade_range=reading.grade_range,
         task=answers.task,
         by=by,
-        **own,
+        **beside,
         ungraded=reading.ungraded,  # type: ignore[arg-type]
         invalid="skip" if skip else "raise",
         confidence=confidence,
@@ -140,10 +140,10 @@ def evaluated(
     from verax.analyses.measures import OF_ALL
 
     y, p, rows = scored_confidences(answers.grades, answers.confidences, card.rule, skip=skip)
-    read = of_answers(rows, **own)
+    read = of_answers(rows, **beside)
     wide = any(bound.name in OF_ALL and bound.end != "mean" for bound in bounds)
-    found = summarize(y, p, bootstrap=100 if wide else 0, also=names, confidence=confidence, **read)
-    return card, found
+    calibration = summarize(y, p, bootstrap=100 if wide else 0, also=names, confidence=confidence, **read)
+    return card, calibration
 
 
 def case_of(answers: GradedAnswers, row: int) -> dict[str, Any]:

@@ -81,17 +81,17 @@ def read_one(path: Files, reading: Reading, *, questions: bool = False, named: b
 
     _check(reading)
     if reading.model_column is not None:
-        found = read_each({"": path}, reading)
-        if len(found) > 1:
+        answers = read_each({"": path}, reading)
+        if len(answers) > 1:
             raise InputError(
                 "must name one model here",
                 argument="model_column",
-                found=f"there are {len(found)}",
+                found=f"there are {len(answers)}",
                 remedies=[Remedy("`verax evals compare` takes several models.")],
             )
-        return next(iter(found.values()))
-    own = grade_columns(reading)
-    return read_graded(path, own, reading, questions=questions, named=named)
+        return next(iter(answers.values()))
+    columns = grade_columns(reading)
+    return read_graded(path, columns, reading, questions=questions, named=named)
 
 
 def read_each(paths: Mapping[str, Files], reading: Reading) -> dict[str, GradedAnswers]:
@@ -143,10 +143,10 @@ class GradedFiles:
                 remedies=[passing("for models that are stacked in rows", model_column=...)],
             )
         names = {name: called(paths.get(name, next(iter(paths.values())))) for name in answers}
-        models = {own.model for own in answers.values()} - {None}
+        models = {model_answers.model for model_answers in answers.values()} - {None}
         if all(os.path.exists(text) for text in given) and len(models) == len(answers):
             # Nobody named the models, and their logs do.
-            answers = {str(own.model): own for own in answers.values()}
+            answers = {str(model_answers.model): model_answers for model_answers in answers.values()}
             names = dict(zip(answers, names.values(), strict=True))
         return cls(answers, names, reading, scored)
 
@@ -155,32 +155,34 @@ class GradedFiles:
         from verax.files.grades import as_mapping
 
         ids = as_mapping(self.answers, "ids")
-        if ids is not None and any(own is None for own in ids.values()):
+        if ids is not None and any(answers is None for answers in ids.values()):
             raise InputError("must be in all files", argument="id")
-        kinds = [len(own.groups) for own in self.answers.values()]
-        found: dict[str, Any] = {
-            "grades": {name: own.grades for name, own in self.answers.items()},
+        kinds = [len(answers.groups) for answers in self.answers.values()]
+        keywords: dict[str, Any] = {
+            "grades": {name: answers.grades for name, answers in self.answers.items()},
             "grade_range": self.reading.grade_range,
             "ids": ids,
             "ungraded": self.reading.ungraded,
             "invalid": self.reading.invalid,
         }
         if self.scored:
-            found["p"] = as_mapping(self.answers, "confidences")
+            keywords["p"] = as_mapping(self.answers, "confidences")
         for name, column in (("epochs", "epochs"), ("task", "task"), ("weights", "weights")):
             value = as_mapping(self.answers, column)
-            found[name] = value if ids is not None or value is None else next(iter(value.values()))
+            keywords[name] = value if ids is not None or value is None else next(iter(value.values()))
         if kinds[0]:
-            groups = [{name: own.groups[i] for name, own in self.answers.items()} for i in range(kinds[0])]
-            found["groups"] = groups if len(groups) > 1 else groups[0]
+            groups = [
+                {name: answers.groups[i] for name, answers in self.answers.items()} for i in range(kinds[0])
+            ]
+            keywords["groups"] = groups if len(groups) > 1 else groups[0]
             if ids is None:
-                found["groups"] = next(iter(groups[0].values()))
-        return found
+                keywords["groups"] = next(iter(groups[0].values()))
+        return keywords
 
     @property
     def said(self) -> dict[str, list[str]]:
         """How the file of each model was read."""
-        return {name: list(own.taken) for name, own in self.answers.items()}
+        return {name: list(model_answers.taken) for name, model_answers in self.answers.items()}
 
     @property
     def matched(self) -> str:

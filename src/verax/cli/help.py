@@ -95,7 +95,7 @@ def _methods() -> str:
 
     pairs = []
     for name, said in TITLES.items():
-        others = [other for other, own in METHODS_ELSEWHERE.items() if own == name]
+        others = [other for other, known in METHODS_ELSEWHERE.items() if known == name]
         pairs.append((name, f"{said}; elsewhere {', '.join(others)}" if others else said))
     return "\n".join(listed("Methods of recalibration, for --method of `verax recalibrate`", pairs))
 

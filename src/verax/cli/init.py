@@ -93,9 +93,9 @@ def init(
         written = _explicit(given, settled, rows)
     if written.outcomes is not None:
         written = replace(written, outcomes=_relative(written.outcomes))
-    found = _shown(rows, typed)
+    shown = _shown(rows, typed)
     text = f"files = {to_toml([_relative(file) for file in given])}\n{written.to_toml()}\n"
-    lines = [*_in_words(found, rows, decided), "", f"{NAME}:", *(f"  {line}" for line in text.splitlines())]
+    lines = [*_in_words(shown, rows, decided), "", f"{NAME}:", *(f"  {line}" for line in text.splitlines())]
     write = yes
     if not write and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
         print("\n".join(lines))
@@ -108,7 +108,7 @@ def init(
         "command": "init",
         "file": rows.file,
         "reading": _plain(written.given()),
-        **found,
+        **shown,
         "decided": decided,
         "toml": text,
         "written": str(path) if write else None,
@@ -194,17 +194,17 @@ def _told(error: InputError) -> dict[str, Any]:
 
 def _explicit(given: Sequence[str], reading: Reading, rows: _Rows) -> Reading:
     """The same reading with everything that was found stated, as far as files are still read the same."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     roles = rows.roles
     if not reading.outcomes and not reading.raters and roles.target and not rows.lists:
-        found["target"] = roles.target
+        fields["target"] = roles.target
     if not rows.lists and not reading.sets and not reading.probs and roles.probs:
-        found["probs"] = roles.probs
+        fields["probs"] = roles.probs
     if not rows.lists and not reading.classes and rows.classes:
-        found["classes"] = tuple(rows.classes)
+        fields["classes"] = tuple(rows.classes)
     if roles.id is not None and reading.id is None:
-        found["id"] = roles.id
-    for name, value in found.items():
+        fields["id"] = roles.id
+    for name, value in fields.items():
         try:
             stated = replace(reading, **{name: value})
             if _Rows(given, stated).same == rows.same:
@@ -232,29 +232,29 @@ def _shown(rows: _Rows | _Answers, typed: Mapping[str, Any]) -> dict[str, Any]:
 def _columns(rows: _Rows, typed: Mapping[str, Any]) -> list[dict[str, str]]:
     """Each column with its role and why it has it."""
     roles = rows.roles
-    found: dict[str, tuple[str, str]] = {}
+    by_column: dict[str, tuple[str, str]] = {}
     if roles.target:
         other = "outcomes" in typed
         why = "stated" if "target" in typed else "in another file" if other else "its name"
-        found[roles.target] = ("outcomes", why)
+        by_column[roles.target] = ("outcomes", why)
     for name in roles.raters:
-        found[name] = ("labels of a rater", "stated")
+        by_column[name] = ("labels of a rater", "stated")
     classes = [None] * len(roles.probs) if rows.classes is None else [str(c) for c in rows.classes]
     alone = len(roles.probs) == 1
     why = "stated" if "probs" in typed else "rows sum to 1" if roles.found_by == "sums" else "its name"
     for j, name in enumerate(roles.probs):
         about = classes[-1] if alone and classes else classes[j] if j < len(classes) else None
         what = "logit" if roles.logits else "probability"
-        found[name] = (what if about is None else f"{what} of {about}", why)
+        by_column[name] = (what if about is None else f"{what} of {about}", why)
     beside = {"weights": "weights", "groups": "groups", "by": "subgroups", "id": "ids"}
     for name, role in beside.items():
-        own = getattr(roles, name)
-        for column in (own,) if isinstance(own, str) else own or ():
-            found.setdefault(column, (role, "stated" if name in typed else "its name"))
-    every = list(dict.fromkeys([*rows.all_columns, *found]))
+        columns = getattr(roles, name)
+        for column in (columns,) if isinstance(columns, str) else columns or ():
+            by_column.setdefault(column, (role, "stated" if name in typed else "its name"))
+    every = list(dict.fromkeys([*rows.all_columns, *by_column]))
     return [
-        {"column": name, "role": found[name][0], "why": found[name][1]}
-        if name in found
+        {"column": name, "role": by_column[name][0], "why": by_column[name][1]}
+        if name in by_column
         else {"column": name, "role": "not used", "why": ""}
         for name in every
     ]
@@ -265,52 +265,52 @@ def _first_rows(rows: _Rows) -> list[dict[str, Any]]:
     import numpy as np
 
     part = next(iter(rows.handle.loaded().rows.values()))
-    found = []
+    first = []
     for i in range(min(_FIRST, len(part))):
         y = part.y[i]
         if rows.classes is not None and np.ndim(y) == 0 and y not in rows.classes:
             y = rows.classes[int(y)]
         p = np.asarray(part.p[i : i + 1]).ravel()[:8]
-        found.append({"outcome": str(y), "probabilities": [round(float(value), 6) for value in p]})
-    return found
+        first.append({"outcome": str(y), "probabilities": [round(float(value), 6) for value in p]})
+    return first
 
 
 def _doubts(rows: _Rows) -> list[str]:
     """What may be meant otherwise, each with the line that would say so."""
-    found, roles = [], rows.roles
+    doubts, roles = [], rows.roles
     if roles.outcomes_are == "positions" and rows.classes is not None:
         pairs = ", ".join(f"{i} = {name}" for i, name in list(enumerate(rows.classes))[:6])
-        found.append(f"Outcomes are positions of classes ({pairs}).")
-    found += [f"{name} may hold probabilities as well, and is not used." for name in roles.not_taken]
+        doubts.append(f"Outcomes are positions of classes ({pairs}).")
+    doubts += [f"{name} may hold probabilities as well, and is not used." for name in roles.not_taken]
     unused = [name for name in rows.all_columns if name not in (*roles.columns, roles.target)]
     weights = [name for name in unused if name.strip().lower() in _WEIGHTS and roles.weights is None]
-    return found + [
+    return doubts + [
         f"{name} is not used; if these are weights, write weights = {to_toml(name)}." for name in weights
     ]
 
 
-def _in_words(found: Mapping[str, Any], rows: _Rows | _Answers, decided: Sequence[str]) -> list[str]:
+def _in_words(values: Mapping[str, Any], rows: _Rows | _Answers, decided: Sequence[str]) -> list[str]:
     """How files are read, for the terminal."""
     lines = [f"{rows.file}: {rows.n_rows:,} rows"]
-    if found["columns"]:
-        shown = found["columns"] if len(found["columns"]) <= 40 else found["columns"][:40]
-        width = max(len(each["column"]) for each in shown)
-        for each in shown:
-            why = f" ({each['why']})" if each["why"] else ""
-            lines.append(f"  {each['column'] or '(no name)':{max(width, 9)}}  {each['role']}{why}")
-        if len(shown) < len(found["columns"]):
-            lines.append(f"  ... ({len(found['columns']):,} columns)")
+    if values["columns"]:
+        shown = values["columns"] if len(values["columns"]) <= 40 else values["columns"][:40]
+        width = max(len(column["column"]) for column in shown)
+        for column in shown:
+            why = f" ({column['why']})" if column["why"] else ""
+            lines.append(f"  {column['column'] or '(no name)':{max(width, 9)}}  {column['role']}{why}")
+        if len(shown) < len(values["columns"]):
+            lines.append(f"  ... ({len(values['columns']):,} columns)")
     else:
-        lines += [f"  {line}" for line in found["taken"]]
-    if found["classes"]:
-        some = ", ".join(found["classes"][:8]) + (", ..." if len(found["classes"]) > 8 else "")
-        lines.append(f"Classes: {some} ({len(found['classes']):,})")
-    for row in found["first"]:
+        lines += [f"  {line}" for line in values["taken"]]
+    if values["classes"]:
+        some = ", ".join(values["classes"][:8]) + (", ..." if len(values["classes"]) > 8 else "")
+        lines.append(f"Classes: {some} ({len(values['classes']):,})")
+    for row in values["first"]:
         numbers = ", ".join(f"{value:g}" for value in row["probabilities"])
         lines.append(f"  outcome {row['outcome']}: {numbers}")
-    lines += [f"Decided: {each}." for each in decided]
-    lines += [f"Note: {note}" for note in found["notes"]]
-    lines += [f"Doubt: {doubt}" for doubt in found["doubts"]]
+    lines += [f"Decided: {reason}." for reason in decided]
+    lines += [f"Note: {note}" for note in values["notes"]]
+    lines += [f"Doubt: {doubt}" for doubt in values["doubts"]]
     return lines
 
 
@@ -347,7 +347,7 @@ def _check(given: Sequence[str] | None, *, as_json: bool) -> None:
         from verax.cli.app import words
 
         changed = [error.say(words())]
-    says = [f"{config.path}: {each}" for each in changed] or [
+    says = [f"{config.path}: {change}" for change in changed] or [
         f"{', '.join(files)}: read as {config.path} says."
     ]
     result = {
@@ -367,18 +367,18 @@ def _differences(reading: Reading, rows: _Rows) -> list[str]:
     """What is read otherwise than stated."""
     if rows.lists:
         return []
-    found = []
+    differences = []
     if reading.probs and not isinstance(reading.probs, Mapping):
         plain = not any(set(name) & set("*?[") for name in reading.probs)
         if plain and set(reading.probs) != set(rows.roles.probs):
-            found.append(f"probabilities are in {', '.join(rows.roles.probs)}")
+            differences.append(f"probabilities are in {', '.join(rows.roles.probs)}")
     if isinstance(reading.classes, tuple) and rows.classes is not None:
         now, then = [str(c) for c in rows.classes], [str(c) for c in reading.classes]
         if now != then:
-            found.append(f"the classes are {', '.join(now)}")
+            differences.append(f"the classes are {', '.join(now)}")
     if reading.target and rows.roles.target != reading.target and not reading.outcomes:
-        found.append(f"the outcomes are in {rows.roles.target}")
-    return found
+        differences.append(f"the outcomes are in {rows.roles.target}")
+    return differences
 
 
 def _relative(file: str) -> str:

@@ -95,7 +95,9 @@ def _show_grades(
     if save is not None:
         card.save(save)
     if html is not None:
-        save_grade_page(card, html, source=", ".join(map(str, files)), held=[str(own) for own in verdicts])
+        save_grade_page(
+            card, html, source=", ".join(map(str, files)), held=[str(check) for check in verdicts]
+        )
     result: dict[str, Any] = {
         "command": "merge",
         **told(card.verdict),

@@ -53,16 +53,21 @@ def open_models(
         rows = Opened(files, open_files(next(iter(paths.values())), "model", reading)).in_order(ordered)
         parted = [line.partition(": ") for line in (*rows.handle.taken, *rows.notes)]
         said = {name: [text for model, _, text in parted if model == name] for name in files}
-        roles = {name: own.to_dict() for name, own in rows.handle.roles_of_models.items()}
+        roles = {name: columns.to_dict() for name, columns in rows.handle.roles_of_models.items()}
         return rows, AboutFiles(roles or said, said)
     from verax.files.joining import match
 
     handles = _read_each(paths, reading, ordered=ordered, beside_first=True)
-    joined = match({name: held.rows[held.models[0]] for name, held in handles.items()}, shared_ids=shared_ids)
-    lines = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
+    joined = match(
+        {name: opened.rows[opened.models[0]] for name, opened in handles.items()},
+        shared_ids=shared_ids,
+    )
+    lines = {
+        name: [*opened.taken, *(f"note: {note}" for note in opened.notes)] for name, opened in handles.items()
+    }
     taken = {
-        name: lines[name] if held.lists else joined.files[name].roles.to_dict()
-        for name, held in handles.items()
+        name: lines[name] if opened.lists else joined.files[name].roles.to_dict()
+        for name, opened in handles.items()
     }
     handle, arrays = _in_memory(joined, reading, ordered=ordered)
     return Opened(files, handle, arrays), AboutFiles(taken, lines, joined.how, joined.left_out)
@@ -77,9 +82,9 @@ def _read_each(
 
     handles: dict[str, Any] = {}
     for name, path in paths.items():
-        own = replace(reading, weights=None, groups=None, by=()) if handles and beside_first else reading
+        asked = replace(reading, weights=None, groups=None, by=()) if handles and beside_first else reading
         known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
-        open_as: Callable[..., Any] = partial(open_files, path, name, own, hold="all", pooled="matched")
+        open_as: Callable[..., Any] = partial(open_files, path, name, asked, hold="all", pooled="matched")
         handle = with_classes_of(known, name, reading.names, open_as)
         handles[name] = (handle.in_order() if ordered and not handle.lists else handle).loaded()
     return handles
@@ -96,8 +101,8 @@ def _in_memory(joined: Joined, reading: Reading, *, ordered: bool) -> tuple[Any,
     by = {name: Cut.of_rows(name, first.by[name], n).labels(first.by[name]) for name, n in cut.items()}
     # Weights, groups and subgroups are those of the first file.
     beside = {"weights": first.weights, "groups": first.groups, "by": {**first.by, **by}}
-    rows = {name: replace(own, **beside) for name, own in joined.files.items()}
-    if len({hasattr(own, "lists") for own in rows.values()}) == 1:
+    rows = {name: replace(model_rows, **beside) for name, model_rows in joined.files.items()}
+    if len({hasattr(model_rows, "lists") for model_rows in rows.values()}) == 1:
         return LoadedRows(rows, replace(reading, ordered=ordered), name="", taken=()).in_memory(), {}
     numbers = (first.places if hasattr(first, "lists") else first.rows) if joined.skipped else None
     arrays = {
@@ -131,7 +136,7 @@ class OwnRows:
         first = next(iter(self.parts.values()))
         lists = hasattr(first, "lists")
         names = {name: list(part.y) if lists else part.outcomes for name, part in self.parts.items()}
-        found: dict[str, Any] = {
+        keywords: dict[str, Any] = {
             "y": names,
             "forecasts": {name: part.lists if lists else part.p for name, part in self.parts.items()},
             "ids": {name: part.ids for name, part in self.parts.items()},
@@ -139,12 +144,12 @@ class OwnRows:
             **({} if lists else {"classes": first.classes, **self.reading.scale}),
         }
         for column in ("weights", "groups"):
-            own = {name: getattr(part, column) for name, part in self.parts.items()}
-            if all(value is not None for value in own.values()):
-                found[column] = own
+            values = {name: getattr(part, column) for name, part in self.parts.items()}
+            if all(value is not None for value in values.values()):
+                keywords[column] = values
         for name, column in self.columns.items():
-            found[name] = {model: part.by[column] for model, part in self.parts.items()}
-        return found
+            keywords[name] = {model: part.by[column] for model, part in self.parts.items()}
+        return keywords
 
 
 def own_rows(
@@ -181,8 +186,10 @@ def own_rows(
         raise InputError("must name the questions", argument="id", kind="missing", remedies=[passing(id=...)])
     order_matters = needs_order(as_rules(rule or ["brier"]), ordered=reading.ordered)
     handles = _read_each(paths, reading, ordered=order_matters, beside_first=False)
-    parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
-    said = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
+    parts = {name: opened.rows[opened.models[0]] for name, opened in handles.items()}
+    said = {
+        name: [*opened.taken, *(f"note: {note}" for note in opened.notes)] for name, opened in handles.items()
+    }
     words = {f"subgroups: {column}": f"{name}: {column}" for name, column in beside.items()}
     said = {name: [words.get(line, line) for line in lines] for name, lines in said.items()}
     files = {name: called(path) for name, path in paths.items()}
@@ -212,15 +219,15 @@ def _by_model(part: Any, column: str) -> dict[str, Any]:
     import numpy as np
 
     labels = np.array([str(label) for label in part.by[column]])
-    found = {name: part.take(np.flatnonzero(labels == name)) for name in dict.fromkeys(labels.tolist())}
-    if len(found) < 2:
+    parts = {name: part.take(np.flatnonzero(labels == name)) for name in dict.fromkeys(labels.tolist())}
+    if len(parts) < 2:
         raise InputError(
             "must name two models or more",
             argument="model_column",
-            found=f"column {column} has {', '.join(found)} only",
+            found=f"column {column} has {', '.join(parts)} only",
             remedies=[Remedy("`verax evaluate` takes one.")],
         )
-    return found
+    return parts
 
 
 def short_name(paths: Files) -> str:

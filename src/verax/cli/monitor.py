@@ -139,9 +139,9 @@ def monitor(
         run = _Run.of(reading, state, told, time)
         late_paths = run.take(paths, late_paths, late=late)
         save_locked(run.monitor, state)
-    found, known, said = run.monitor, run.known, run.said
+    watch, known, said = run.monitor, run.known, run.said
     if html is not None:
-        save_monitor_page(found, html, source=", ".join(given or map(str, late_paths)))
+        save_monitor_page(watch, html, source=", ".join(given or map(str, late_paths)))
     result: dict[str, Any] = {
         "command": "monitor",
         "files": [str(path) for path in paths],
@@ -150,16 +150,16 @@ def monitor(
         "known_rows": run.known_rows,
         "state": str(state),
         **of_files(html=html),
-        **{name: value for name, value in found.to_dict().items() if name != "verax"},
+        **{name: value for name, value in watch.to_dict().items() if name != "verax"},
     }
-    lines = verdict_lines(found.verdict)
-    if found.alarm is not None and len(found.alarm.reasons) > 1:
-        lines += [f"- {reason}" for reason in found.alarm.reasons]
-    lines += [*found.cautions, *([found.lateness] if found.lateness else [])]
-    if found.pending:
+    lines = verdict_lines(watch.verdict)
+    if watch.alarm is not None and len(watch.alarm.reasons) > 1:
+        lines += [f"- {reason}" for reason in watch.alarm.reasons]
+    lines += [*watch.cautions, *([watch.lateness] if watch.lateness else [])]
+    if watch.pending:
         lines.append(
-            f"{found.pending:,} forecasts have no outcome yet. Their estimated mean loss is "
-            f"{found.expected_loss:.4g}, assuming that calibration stays as it was."
+            f"{watch.pending:,} forecasts have no outcome yet. Their estimated mean loss is "
+            f"{watch.expected_loss:.4g}, assuming that calibration stays as it was."
         )
     lines += [f"{known} files were taken in before and left out."] if known > 1 else []
     lines += ["1 file was taken in before and left out."] if known == 1 else []
@@ -168,10 +168,10 @@ def monitor(
         lines.append(f"{rows} taken in before and left out.")
     more = len(said) - 1
     lines += [*said[:1], *([f"... and {more} more file{'s' if more > 1 else ''}"] if more > 0 else [])]
-    lines += [repr(found.history)] if found.n_rows else []
+    lines += [repr(watch.history)] if watch.n_rows else []
     lines += file_lines(page=html)
     show(result, lines, as_json=as_json)
-    if found.alarm is not None:
+    if watch.alarm is not None:
         raise typer.Exit(FAILED)
 
 
@@ -205,10 +205,10 @@ class _Run:
         """Go on from a state, or begin."""
         from verax.analyses.monitoring.monitor import Monitor, assume_unit
 
-        found = _continued(state, told) if state.exists() else Monitor(**told)
-        assume_unit(found, told.get("unit"), stated=True)
-        assume_unit(found, "group" if reading.groups else "time" if reading.weights else None, stated=False)
-        return cls(found, reading, time)
+        watch = _continued(state, told) if state.exists() else Monitor(**told)
+        assume_unit(watch, told.get("unit"), stated=True)
+        assume_unit(watch, "group" if reading.groups else "time" if reading.weights else None, stated=False)
+        return cls(watch, reading, time)
 
     def take(self, paths: list[Path], late_paths: list[Path], *, late: bool) -> list[Path]:
         """Take in all files; the files of late outcomes among them."""
@@ -217,35 +217,35 @@ class _Run:
         from verax.analyses.monitoring.monitor import has_waited
         from verax.inputs.breakdown import Breakdown
 
-        found = self.monitor
+        watch = self.monitor
         self._read_as_before()
-        at_once = bool(paths and late_paths) and not late and not has_waited(found)
+        at_once = bool(paths and late_paths) and not late and not has_waited(watch)
         if at_once and holds_lists(paths[0], self.reading):
             # Outcomes of top lists are matched when these are read, unless lists came before their outcomes.
             self.reading, late_paths = replace(self.reading, outcomes=str(late_paths[0])), []
         taken: list[Breakdown] = []
-        before = found.history.lines
+        before = watch.history.lines
         last = before[-1].time if before else None
         for path in [*paths, *late_paths]:
             digest = _digest(path)
-            if found.knows_file(digest):
+            if watch.knows_file(digest):
                 self.known += 1
                 continue
             self._read_as_before()
             try:
                 if path in late_paths:
-                    self.said.append(_take_outcomes(found, path, self.reading, self.time))
+                    self.said.append(_take_outcomes(watch, path, self.reading, self.time))
                 elif late or late_paths:
-                    self.said.append(_take_forecasts(found, path, self.reading, self.time))
+                    self.said.append(_take_forecasts(watch, path, self.reading, self.time))
                 else:
                     taken.append(self._observe(path, last))
             except InputError as error:
                 raise error.replace(source=error.source or str(path)) from None
-            found.note_file(digest, str(path))
+            watch.note_file(digest, str(path))
         steps = reduce(Breakdown.merge, taken, Breakdown({}))
         if steps.by_label:
             # In order of time, whatever the files are called.
-            found.add(steps)
+            watch.add(steps)
         return late_paths
 
     def _read_as_before(self) -> None:
@@ -262,12 +262,12 @@ class _Run:
         from verax.analyses.monitoring.monitor import observe_new
         from verax.cli.opening import Opened
 
-        found, handle = self.monitor, Opened.of([str(path)], self.reading).handle
-        steps, n_known = observe_new(found, handle, self.time)
+        watch, handle = self.monitor, Opened.of([str(path)], self.reading).handle
+        steps, n_known = observe_new(watch, handle, self.time)
         self.known_rows += n_known
         self.said.append(f"{path}: {'; '.join(_taken(handle.taken, self.time))}")
-        if last is not None and found.unit is not None and steps.by_label:
-            check_times(steps, last, found.unit, closed=not self.reading.id)
+        if last is not None and watch.unit is not None and steps.by_label:
+            check_times(steps, last, watch.unit, closed=not self.reading.id)
         return steps
 
 
@@ -283,7 +283,7 @@ def _check_late(
         )
 
 
-def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> str:
+def _take_forecasts(watch: Monitor, path: Path, reading: Reading, time: str) -> str:
     """Note the forecasts of a file, whose outcomes come later."""
     from verax.files.lists.opening import open_forecasts
     from verax.files.outcomes_beside import read_forecasts
@@ -291,34 +291,34 @@ def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> 
 
     if holds_lists(path, reading):
         read = open_forecasts(path, reading)
-        labels = {name: read.by[name] for name in found.settings.by}
-        own: dict[str, Any] = {"weights": read.weights, "groups": read.groups}
-        found.predict(read.lists, read.ids, time=read.by[time], by=labels, **own)
+        labels = {name: read.by[name] for name in watch.settings.by}
+        beside_lists: dict[str, Any] = {"weights": read.weights, "groups": read.groups}
+        watch.predict(read.lists, read.ids, time=read.by[time], by=labels, **beside_lists)
         return f"{path}: {'; '.join(_taken(read.taken, time))}"
     rows = read_forecasts(path, reading)
     forecasts_of(rows, **reading.scale).check()
-    by = {name: rows.by[name] for name in found.settings.by}
+    by = {name: rows.by[name] for name in watch.settings.by}
     beside: dict[str, Any] = {"weights": rows.weights, "groups": rows.groups, "classes": rows.classes}
-    found.predict(rows.p, rows.ids, time=rows.by[time], by=by, **beside, **dict[str, Any](reading.scale))
+    watch.predict(rows.p, rows.ids, time=rows.by[time], by=by, **beside, **dict[str, Any](reading.scale))
     return f"{path}: {'; '.join(_taken(rows.taken, time))}"
 
 
-def _take_outcomes(found: Monitor, path: Path, reading: Reading, time: str) -> str:
+def _take_outcomes(watch: Monitor, path: Path, reading: Reading, time: str) -> str:
     """Take in outcomes of forecasts that were noted before."""
     from verax.analyses.monitoring.monitor import classes_listed
     from verax.files.outcomes_beside import read_outcomes
 
     read = read_outcomes(path, reading, time)
-    listed = classes_listed(found)
+    listed = classes_listed(watch)
     ids: Any = read.ids
     if listed is not None:
         # Files of lists name rows by texts.
         ids = list(map(str, ids.tolist()))
-    if listed and found.classes is None:
+    if listed and watch.classes is None:
         y = read.called_like(listed, reading.merge_variants)
     else:
-        y = read.among(found.classes)
-    found.outcomes(ids, y, time=read.times)
+        y = read.among(watch.classes)
+    watch.outcomes(ids, y, time=read.times)
     return f"{path}: {len(read.ids):,} outcomes"
 
 
@@ -333,8 +333,8 @@ def _continued(state: Path, told: dict[str, Any]) -> Monitor:
     """The monitor of an earlier run, whose settings must be those that are given now."""
     from verax.analyses.monitoring.monitor import Monitor
 
-    found = Monitor.load(state)
-    before = found.settings
+    watch = Monitor.load(state)
+    before = watch.settings
     kept = {name: getattr(before, name) for name in ("ordered", "rule", "alpha", "false_alarms")}
     now = Monitor(**{**kept, **told}).settings
     for name in told:
@@ -345,7 +345,7 @@ def _continued(state: Path, told: dict[str, Any]) -> Monitor:
                 found=f"now it is {quote(getattr(now, name))}",
                 source=str(state),
             )
-    return found
+    return watch
 
 
 def _taken(lines: Sequence[str], time: str) -> list[str]:
@@ -357,17 +357,17 @@ def _files(given: Iterable[str]) -> list[Path]:
     """The files that are named, in the order of their names."""
     from verax.common.paths import files_named
 
-    found: list[Path] = []
+    paths: list[Path] = []
     for text in given:
         named = files_named(text)
-        found += [] if named is None else named[0]
-    return found
+        paths += [] if named is None else named[0]
+    return paths
 
 
 def _digest(path: Path) -> str:
     """A hash of the content of a file."""
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     with path.open("rb") as content:
         while block := content.read(_BLOCK):
-            found.update(block)
-    return found.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()

@@ -43,8 +43,8 @@ def open_files(
         changed |= {} if classes is None else {"classes": tuple(classes)}
         if not reading.several:
             changed["sets" if reading.sets else "probs"] = {model: reading.columns}
-    own = replace(reading, **changed)
-    asked = ScanOptions(own, advance, hold, densify and lists, pooled, rounded=not lists)
+    asked_reading = replace(reading, **changed)
+    asked = ScanOptions(asked_reading, advance, hold, densify and lists, pooled, rounded=not lists)
     handle: Any = open_by_engine(path, asked, FILES)
     handle.bins = {name: n for name, n in reading.cuts.items() if n}
     if shows_progress():
@@ -129,15 +129,15 @@ class Opened:
         columns: list[Callable[[Any], Any]] = [
             partial(_by_column, name, {"rule": rule, **how}) for name in self.handle.by
         ]
-        every: list[Callable[[Any], Any]] = [*(partial(_of_all, own) for own in analyses), *columns]
+        every: list[Callable[[Any], Any]] = [*(partial(_of_all, of_rows) for of_rows in analyses), *columns]
         # Of two kinds of groups, some analyses see one.
         if self.handle.whole or self.handle.two_way or len(every) == 1:
-            found = [analysis(self.handle) for analysis in every]
+            answers = [analysis(self.handle) for analysis in every]
         else:
             from verax.scans.scan import together
 
-            found = together(self.handle, every)
-        return found[: len(analyses)], dict(zip(self.handle.by, found[len(analyses) :], strict=True))
+            answers = together(self.handle, every)
+        return answers[: len(analyses)], dict(zip(self.handle.by, answers[len(analyses) :], strict=True))
 
     def taken(self) -> dict[str, Any]:
         """How the files of the first model were read, as plain Python values."""

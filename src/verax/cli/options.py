@@ -238,7 +238,7 @@ def _reading(
         for name, reason in reasons.items()
         if reason
     }
-    hidden = [each.replace(annotation=_hidden(each.annotation)) for each in refused.values()]
+    hidden = [p.replace(annotation=_hidden(p.annotation)) for p in refused.values()]
     more = [keyword("stdin_format", None, StdinFormat), keyword("config", None, ConfigFile)]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -255,17 +255,17 @@ def _reading(
                 if given.pop(parameter.name) != parameter.default:
                     typed = parameter.name.replace("_", "-")
                     raise VeraxError(f"--{typed} cannot be used with `{Typed.path()}`: {reasons[name]}.")
-            for each in more:
-                given.pop(each.name)
+            for parameter in more:
+                given.pop(parameter.name)
             if needs_files:
                 _require_files(given["given"])
             fields = {name: given.pop(parameter.name) for name, parameter in shared.items()}
             command(reading=reading_of(fields, Typed.config), **given)
 
-        own = [
+        of_command = [
             p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters.values() if p.name != "reading"
         ]
-        signature = inspect.Signature([*own, *shared.values(), *more, *hidden])
+        signature = inspect.Signature([*of_command, *shared.values(), *more, *hidden])
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
         run.needs_files = needs_files  # type: ignore[attr-defined]

@@ -95,7 +95,7 @@ def help_of(command: Any, context: Any, *, everything: bool = False) -> str:
     for paragraph in _paragraphs(command):
         lines += [*wrapped(paragraph), ""]
     lines += listed("Arguments", [(p.metavar or p.name.upper(), p.help or "") for p in arguments])
-    lines += listed("Commands", [(name, _paragraphs(each)[0]) for name, each in inner.items()])
+    lines += listed("Commands", [(name, _paragraphs(subcommand)[0]) for name, subcommand in inner.items()])
     lines += option_lines(options, everything=everything)
     examples = examples_of(command.epilog)
     if examples:

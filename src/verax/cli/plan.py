@@ -112,10 +112,14 @@ def plan(
         from verax.analyses.comparison.compare import compare
 
         rules = None if rule is None else [rule]
-        own = own_rows(given, reading, rules, model_column=model_column)
-        asked: dict[str, Any] = {**own.arguments(), "missing": missing, **({"rule": rules} if rules else {})}
-        pilot, files = compare(**asked), dict(own.files)
-        said = [f"{name}: {'; '.join(lines)}" for name, lines in own.said.items()]
+        several = own_rows(given, reading, rules, model_column=model_column)
+        asked: dict[str, Any] = {
+            **several.arguments(),
+            "missing": missing,
+            **({"rule": rules} if rules else {}),
+        }
+        pilot, files = compare(**asked), dict(several.files)
+        said = [f"{name}: {'; '.join(lines)}" for name, lines in several.said.items()]
     else:
         rows, files, said = _pilot(given, reading, shared_ids)
         pilot, wanted["ordered"] = rows, reading.ordered
@@ -139,19 +143,19 @@ def show_plan(
     if pair is not None and len(pair) != 2:
         raise InputError("must be two names, such as new,old", argument="models", values=[wanted["models"]])
     asked = {**wanted, "models": pair}
-    found = size(pilot, **asked)
+    sizes = size(pilot, **asked)
     if plot is not None:
-        draw_to(plot, found.plot())
-    verdict = found.verdict.with_source(Typed.source())
+        draw_to(plot, sizes.plot())
+    verdict = sizes.verdict.with_source(Typed.source())
     result = {
         "command": command,
         **told(verdict),
         "files": files,
-        "plan": found.to_dict(stored=False),
+        "plan": sizes.to_dict(stored=False),
         **of_files(plot=plot),
     }
     drawn = [] if plot is None else [f"The figure is in {plot}."]
-    texts = [*verdict_lines(verdict), *said, *([""] if said else []), found._text(), *drawn]
+    texts = [*verdict_lines(verdict), *said, *([""] if said else []), sizes._text(), *drawn]
     show(result, texts, as_json=as_json)
 
 

@@ -48,10 +48,10 @@ def add_choices(command: Any) -> None:
     # Made by typer from a function, as all others are, because what options are made of differs by version.
     options = typer.Typer(add_completion=False)
     options.command()(_choose)
-    own = {flag for param in command.params for flag in param.opts}
+    flags = {flag for param in command.params for flag in param.opts}
     for option in typer.main.get_command(options).params:
         # `reproduce --all` is about papers.
-        if own.isdisjoint(option.opts):
+        if flags.isdisjoint(option.opts):
             option.expose_value = False
             command.params.append(option)
 
@@ -167,7 +167,7 @@ def left_out(room: LineRoom) -> str:
 
 def wrapped(text: str, width: int) -> str:
     """Sentences in lines of a width; file names and commands to copy stay whole."""
-    return "\n".join(line for each in text.split("\n") for line in _wrapped(each, width))
+    return "\n".join(line for paragraph in text.split("\n") for line in _wrapped(paragraph, width))
 
 
 def _wrapped(line: str, width: int) -> list[str]:

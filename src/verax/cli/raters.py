@@ -69,11 +69,11 @@ def raters(
     ordered = needs_order([chosen], ordered=reading.ordered)
     rows = opened.in_order(ordered)
     how: dict[str, Any] = {"rule": chosen, "ordered": reading.ordered, "n": n, "confidence": confidence}
-    found = study(rows.handle, **how)
-    verdict = found.verdict.with_source(Typed.source())
-    texts = [*verdict_lines(verdict), *rows.said(), found._text()]
+    rated = study(rows.handle, **how)
+    verdict = rated.verdict.with_source(Typed.source())
+    texts = [*verdict_lines(verdict), *rows.said(), rated._text()]
     if plot is not None:
-        draw_to(plot, found.plot())
+        draw_to(plot, rated.plot())
         texts.append(f"The drawing is in {plot}.")
     result = {
         "command": "raters",
@@ -81,7 +81,7 @@ def raters(
         "taken": rows.taken(),
         **reading.scale,
         **told(verdict),
-        "raters": found.to_dict(stored=False),
+        "raters": rated.to_dict(stored=False),
         **of_files(plot=plot),
     }
     show(result, texts, as_json=as_json)

@@ -113,28 +113,28 @@ def recalibrate(
     if load is not None:
         from verax.analyses.recalibration.result import Recalibration
 
-        found = Recalibration.load(load)
+        fitted = Recalibration.load(load)
         file: str | None = None
         taken: Any = None
-        texts = [f"{load}: {found.verdict}"]
+        texts = [f"{load}: {fitted.verdict}"]
     else:
         assert given
         how = {"method": split(method) or "best", "rule": rule, "folds": folds}
-        file, found, taken, texts = _learned(given, reading, {**how, "confidence": confidence, "seed": seed})
+        file, fitted, taken, texts = _learned(given, reading, {**how, "confidence": confidence, "seed": seed})
     n_rows = None
     if apply_to is not None and out is not None:
-        n_rows = _applied(found, reading, apply_to, out, frequencies, _pairs(renamed), load is not None)
-        done = "unchanged" if found.method == "none" and frequencies is None else "recalibrated"
+        n_rows = _applied(fitted, reading, apply_to, out, frequencies, _pairs(renamed), load is not None)
+        done = "unchanged" if fitted.method == "none" and frequencies is None else "recalibrated"
         texts.append(f"{out}: {n_rows:,} rows of {apply_to}, {done}.")
     if save is not None:
-        found.save(save)
+        fitted.save(save)
         texts.append(f"The recalibration is in {save}.")
     result = {
         "command": "recalibrate",
         "file": file,
         "taken": taken,
-        "recalibration": found.to_dict(stored=False),
-        **told(found.verdict if load is not None else found.verdict.with_source(Typed.source())),
+        "recalibration": fitted.to_dict(stored=False),
+        **told(fitted.verdict if load is not None else fitted.verdict.with_source(Typed.source())),
         "applied": None if apply_to is None else {"file": str(apply_to), "out": str(out), "n_rows": n_rows},
         **of_files(save=save),
     }
@@ -179,11 +179,11 @@ def _learned(
     rules = [] if how["rule"] is None else [parse(how["rule"])]
     opened = Opened.of(given, reading)
     rows = opened.in_order(needs_order(rules, ordered=reading.ordered))
-    found = learn(rows.handle, ordered=reading.ordered, **how)
+    fitted = learn(rows.handle, ordered=reading.ordered, **how)
     taken = rows.taken()
     if not opened.lists:
-        found = replace(found, columns=tuple(taken["probs"])).with_skipped(found.skipped)
-    return opened.file, found, taken, [*rows.said(), repr(found)]
+        fitted = replace(fitted, columns=tuple(taken["probs"])).with_skipped(fitted.skipped)
+    return opened.file, fitted, taken, [*rows.said(), repr(fitted)]
 
 
 def _pairs(renamed: list[str] | None) -> dict[str, str]:
@@ -196,7 +196,7 @@ def _pairs(renamed: list[str] | None) -> dict[str, str]:
 
 
 def _applied(
-    found: Recalibration,
+    fitted: Recalibration,
     reading: Reading,
     apply_to: Path,
     out: Path,
@@ -208,11 +208,11 @@ def _applied(
     from verax.analyses.recalibration.result import ListRecalibration
     from verax.files.rewriting import check_can_be_written, columns_in, rewrite
 
-    if isinstance(found, ListRecalibration):
-        return _applied_to_lists(found, reading, apply_to, out, frequencies)
+    if isinstance(fitted, ListRecalibration):
+        return _applied_to_lists(fitted, reading, apply_to, out, frequencies)
     check_can_be_written(out)
 
-    columns = reading.columns if loaded and reading.probs else found.columns
+    columns = reading.columns if loaded and reading.probs else fitted.columns
     if not columns:
         raise InputError(
             "must name the columns of probabilities in the order of the classes",
@@ -221,14 +221,14 @@ def _applied(
             remedies=[passing(probs=...)],
         )
     request = Reading(logits=reading.logits, delimiter=reading.delimiter, decimal=reading.decimal)
-    columns = columns_in(apply_to, columns, found.classes, renamed, request)
+    columns = columns_in(apply_to, columns, fitted.classes, renamed, request)
     given: dict[str, Any] = {"frequencies": _frequencies(frequencies), **reading.scale}
     given |= {"invalid": "skip"} if reading.invalid == "skip" else {}
     return rewrite(
         apply_to,
         out,
         columns,
-        lambda p: found.apply(p, **given),
+        lambda p: fitted.apply(p, **given),
         delimiter=reading.delimiter,
         decimal=reading.decimal,
         logits=reading.logits,
@@ -236,7 +236,7 @@ def _applied(
 
 
 def _applied_to_lists(
-    found: ListRecalibration, reading: Reading, apply_to: Path, out: Path, frequencies: str | None
+    fitted: ListRecalibration, reading: Reading, apply_to: Path, out: Path, frequencies: str | None
 ) -> int:
     """Write recalibrated lists; the number of records."""
     from verax.cli.opening import open_files
@@ -250,7 +250,7 @@ def _applied_to_lists(
         )
     handle: Any = open_files(apply_to, "", replace(reading, lists=True), hold="all", densify=False)
     (read,) = handle.loaded().rows.values()
-    return write_lists(read, found.apply(read.lists), out)
+    return write_lists(read, fitted.apply(read.lists), out)
 
 
 def _frequencies(text: str | None) -> Any:

@@ -76,18 +76,18 @@ def reproduce(
             raise VeraxError("--all shows findings alone: name the paper to use a file or --plot.")
         _show_all(as_json=as_json)
         return
-    found = findings(paper)
+    numbers = findings(paper)
     result: dict[str, Any] = {"command": "reproduce", "paper": PAPERS[paper]}
-    result |= {"findings": [f.to_dict() for f in found]}
-    tables: list[str] = [_findings_table(paper, found), _counts(found)]
+    result |= {"findings": [f.to_dict() for f in numbers]}
+    tables: list[str] = [_findings_table(paper, numbers), _counts(numbers)]
     if paper == "galdran":
         from verax.papers.galdran import grid
 
-        result["grid"] = [each.to_dict() for each in grid()]
+        result["grid"] = [grid_line.to_dict() for grid_line in grid()]
         lines = (
             "The grid of the areas is not stated. 20 points at unit spacing would give cost 0",
             "at an area of 19 by kappa; lines through the printed areas give",
-            *(f"  {each}" for each in grid()),
+            *(f"  {grid_line}" for grid_line in grid()),
         )
         tables.append("\n".join(lines))
     if paper == "ahmadian":
@@ -136,9 +136,11 @@ def _retained(predictions: Path, reading: Reading, seed: int) -> RetentionCurves
 def _show_all(*, as_json: bool) -> None:
     """Every finding of every paper in one table; exit code 1 if one differs without an explanation."""
     by_paper = {paper: findings(paper) for paper in PAPERS}
-    found = [f for each in by_paper.values() for f in each]
+    every = [f for numbers in by_paper.values() for f in numbers]
     rows = [
-        (f"{paper}, {f.where}", f.what, *f.texts, f.status) for paper, each in by_paper.items() for f in each
+        (f"{paper}, {f.where}", f.what, *f.texts, f.status)
+        for paper, numbers in by_paper.items()
+        for f in numbers
     ]
     header = ("where", "what", "printed", "computed", "finding")
     table = make_table(
@@ -149,25 +151,27 @@ def _show_all(*, as_json: bool) -> None:
         spare=("where",),
         caption=NUMBERED,
     )
-    listed = [{"paper": paper, **f.to_dict()} for paper, each in by_paper.items() for f in each]
-    result = {"command": "reproduce", "paper": None, "findings": listed, "counts": _number_of(found)}
-    show(result, [table, _counts(found)], as_json=as_json)
-    if any(f.status == DIFFERS for f in found):
+    listed = [{"paper": paper, **f.to_dict()} for paper, numbers in by_paper.items() for f in numbers]
+    result = {"command": "reproduce", "paper": None, "findings": listed, "counts": _number_of(every)}
+    show(result, [table, _counts(every)], as_json=as_json)
+    if any(f.status == DIFFERS for f in every):
         raise typer.Exit(1)
 
 
-def _number_of(found: list[PublishedNumber]) -> dict[str, int]:
-    statuses = [f.status for f in found]
+def _number_of(numbers: list[PublishedNumber]) -> dict[str, int]:
+    statuses = [f.status for f in numbers]
     return {status: statuses.count(status) for status in STATUSES}
 
 
-def _counts(found: list[PublishedNumber]) -> str:
-    counts = ", ".join(f"{number} {status}" for status, number in _number_of(found).items())
-    return f"{len(found)} findings: {counts}.\nThe explanations are in docs/errata.md."
+def _counts(numbers: list[PublishedNumber]) -> str:
+    counts = ", ".join(f"{number} {status}" for status, number in _number_of(numbers).items())
+    return f"{len(numbers)} findings: {counts}.\nThe explanations are in docs/errata.md."
 
 
-def _findings_table(paper: str, found: list[PublishedNumber]) -> str:
-    rows = [(f.where, f.what, *f.texts, f"{f.status}: {f.erratum}" if f.erratum else f.status) for f in found]
+def _findings_table(paper: str, numbers: list[PublishedNumber]) -> str:
+    rows = [
+        (f.where, f.what, *f.texts, f"{f.status}: {f.erratum}" if f.erratum else f.status) for f in numbers
+    ]
     header = ("where", "what", "printed", "computed", "finding")
     return make_table(
         PAPERS[paper], header, rows, right=("printed", "computed"), spare=("where",), caption=NUMBERED

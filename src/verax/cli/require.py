@@ -119,26 +119,26 @@ class DifferenceBound(Bound):
 
     models: tuple[str, str] = ("", "")
 
-    def hold(self, found: Compared) -> BoundCheck:  # type: ignore[override]
+    def hold(self, comparison: Compared) -> BoundCheck:  # type: ignore[override]
         """Whether a comparison meets it, by its first rule. A bound on an undefined value fails."""
-        gap = found.difference(*self.models)
+        gap = comparison.difference(*self.models)
         value = {"mean": gap.difference, "low": gap.interval[0], "high": gap.interval[1]}[self.end]
         return BoundCheck(self, value, is_met(self, value))
 
 
 def bounds_on_difference(texts: Sequence[str] | None, models: Sequence[str]) -> list[DifferenceBound]:
     """The bounds that texts state on the difference of the first two models."""
-    found = []
+    bounds = []
     for text in texts or ():
         parts, bound = parts_of(text)
         if parts["name"] != "difference":
             example = Remedy("Type a bound such as 'difference.high<0.01'; `verax evaluate` has the others.")
             raise refusal(text, f"a comparison has no {quote(parts['name'])}", example)
         pair = (models[0], models[1])
-        found.append(
+        bounds.append(
             DifferenceBound(text, "difference", parts["end"] or "mean", parts["sign"], bound, None, pair)
         )
-    return found
+    return bounds
 
 
 def is_met(bound: Bound, value: float) -> bool:
@@ -156,8 +156,8 @@ class BoundCheck:
 
     def __str__(self) -> str:
         what = self.bound.name if self.bound.end == "mean" else f"{self.bound.end} end of {self.bound.name}"
-        found = "has no interval" if math.isnan(self.value) else f"is {self.value:.6g}"
-        return f"{'met   ' if self.met else 'FAILED'}  {self.bound.text}: {what} {found}"
+        result = "has no interval" if math.isnan(self.value) else f"is {self.value:.6g}"
+        return f"{'met   ' if self.met else 'FAILED'}  {self.bound.text}: {what} {result}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""
@@ -182,8 +182,8 @@ def read_bounds(
 
 
 def _read_of_lists(text: str, strictly: bool) -> Bound:
-    found, bound = parts_of(text)
-    name, rule = found["name"], None
+    parts, bound = parts_of(text)
+    name, rule = parts["name"], None
     if name in _OF_ROWS and name not in (*_OF_LISTS, *OF_LISTS):
         raise refusal(text, f"{name} needs full distributions, and the file holds lists")
     if name in OF_LISTS:
@@ -194,55 +194,55 @@ def _read_of_lists(text: str, strictly: bool) -> Bound:
         name = name if rule is None else name_of(rule)
     orientation = LOWER if rule is not None else _OF_LISTS[name].orientation
     if orientation in (LOWER, HIGHER):
-        check_direction(text, name, orientation == LOWER, found)
-    elif found["end"] or strictly:
+        check_direction(text, name, orientation == LOWER, parts)
+    elif parts["end"] or strictly:
         raise refusal(text, f"neither end of the interval of {name} is the better one")
-    end = ("high" if orientation == LOWER else "low") if strictly or found["end"] else "mean"
-    return Bound(text, name, end, found["sign"], bound, rule)
+    end = ("high" if orientation == LOWER else "low") if strictly or parts["end"] else "mean"
+    return Bound(text, name, end, parts["sign"], bound, rule)
 
 
 def parts_of(text: str) -> tuple[re.Match[str], float]:
     """The parts of a bound, and its number."""
-    found = _FORM.fullmatch(text)
-    if found is None:
+    parts = _FORM.fullmatch(text)
+    if parts is None:
         raise refusal(text, "it is not a bound, such as 'rps<0.06' or 'accuracy>=0.8'")
     try:
-        bound = float(found["bound"])
+        bound = float(parts["bound"])
     except ValueError:
         bound = math.nan
     if math.isnan(bound):
-        raise refusal(text, f"{quote(found['bound'])} is not a number")
-    return found, bound
+        raise refusal(text, f"{quote(parts['bound'])} is not a number")
+    return parts, bound
 
 
-def check_direction(text: str, name: str, lower: bool, found: re.Match[str]) -> None:
+def check_direction(text: str, name: str, lower: bool, parts: re.Match[str]) -> None:
     """Refuse a bound from the wrong side, or on the better end of an interval."""
-    if lower != found["sign"].startswith("<"):
+    if lower != parts["sign"].startswith("<"):
         better = "lower" if lower else "higher"
-        right = f"{found['name']}{'<' if lower else '>'}{found['bound']}"
+        right = f"{parts['name']}{'<' if lower else '>'}{parts['bound']}"
         raise refusal(text, f"{better} is better for {name}, so a bound reads {quote(right)}")
     worse = "high" if lower else "low"
-    if found["end"] not in (None, worse):
+    if parts["end"] not in (None, worse):
         raise refusal(text, f"the {worse} end of the interval is the one to bound, {name}.{worse}")
 
 
 def _read(text: str, strictly: bool, ordered: bool) -> Bound:
-    found, bound = parts_of(text)
-    name, rule = _named(found["name"], text)
+    parts, bound = parts_of(text)
+    name, rule = _named(parts["name"], text)
     measure = MEASURES.get(name) if rule is None else None
     known = METRICS.get(name) if rule is None else rule
     if not ordered and (name == "c_index" or (known is not None and known.ordinal)):
         raise refusal(text, f"{name} is for ordered classes", passing(ordered=True))
-    if measure is not None and name not in WITH_INTERVAL and (strictly or found["end"]):
+    if measure is not None and name not in WITH_INTERVAL and (strictly or parts["end"]):
         raise refusal(text, f"no interval is known for {name}")
     if measure is not None and measure[0] not in (LOWER, HIGHER):
         # The best value is in between: a bound from either side makes sense.
-        lower = found["sign"].startswith("<")
+        lower = parts["sign"].startswith("<")
     else:
         lower = _lower_is_better(name, rule)
-    check_direction(text, name, lower, found)
-    end = ("high" if lower else "low") if strictly or found["end"] else "mean"
-    return Bound(text, name, end, found["sign"], bound, rule)
+    check_direction(text, name, lower, parts)
+    end = ("high" if lower else "low") if strictly or parts["end"] else "mean"
+    return Bound(text, name, end, parts["sign"], bound, rule)
 
 
 def _lower_is_better(name: str, rule: Rule | None) -> bool:

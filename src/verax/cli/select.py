@@ -131,12 +131,12 @@ def _of_predictions(
 
 def _numbers(paths: list[Path]) -> list[int]:
     """The numbers of epochs: the last one in the name of each file."""
-    found = [re.findall(r"\d+", path.stem) for path in paths]
-    numbers = [int(own[-1]) if own else None for own in found]
+    digits = [re.findall(r"\d+", path.stem) for path in paths]
+    numbers = [int(runs[-1]) if runs else None for runs in digits]
     unclear = [i for i, number in enumerate(numbers) if number is None or numbers.index(number) != i]
     if unclear:
-        own = numbers[unclear[0]]
-        what = "has none" if own is None else f"has {own} like {paths[numbers.index(own)].name}"
+        number = numbers[unclear[0]]
+        what = "has none" if number is None else f"has {number} like {paths[numbers.index(number)].name}"
         raise InputError(
             "must have a number of its own in each name: that of the epoch",
             argument="path",

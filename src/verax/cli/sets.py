@@ -101,19 +101,24 @@ def sets(
         "confidence": confidence,
     }
     given_sets = rows.handle if made is None else made.apply(rows.handle)
-    found = evaluate_sets(given_sets, by=rows.handle.by or None, **how)
-    verdict = found.verdict.with_source(Typed.source())
-    texts = [*verdict_lines(verdict), *rows.said(), *([] if made is None else [made._text()]), found._text()]
+    judged = evaluate_sets(given_sets, by=rows.handle.by or None, **how)
+    verdict = judged.verdict.with_source(Typed.source())
+    texts = [
+        *verdict_lines(verdict),
+        *rows.said(),
+        *([] if made is None else [made._text()]),
+        judged._text(),
+    ]
     if made is not None and save is not None:
         made.save(save)
         texts.append(f"The conformal predictor is in {save}.")
     if plot is not None:
-        draw_to(plot, found.plot())
+        draw_to(plot, judged.plot())
         texts.append(f"The drawing is in {plot}.")
     if html is not None:
         from verax.report.sets import save_sets_page
 
-        save_sets_page(found, html, source=opened.file)
+        save_sets_page(judged, html, source=opened.file)
         texts.append(f"The page is in {html}.")
     result = {
         "command": "sets",
@@ -121,7 +126,7 @@ def sets(
         "file": opened.file,
         "taken": rows.taken(),
         "conformal": None if made is None else made.to_dict(stored=False),
-        "sets": found.to_dict(stored=False),
+        "sets": judged.to_dict(stored=False),
         **of_files(plot=plot, html=html, save=save),
     }
     show(result, texts, as_json=as_json)

@@ -77,9 +77,9 @@ def toplist(
 
     model, paths = files_of_one_model(given)
     hold: Literal["fitting", "all"] = "fitting" if length is None else "all"
-    own = replace(reading, lists=True, target=outcome)
+    list_reading = replace(reading, lists=True, target=outcome)
     pooled: Literal["named", "refused"] = "named" if are_named(given) else "refused"
-    handle = open_files(paths, model, own, hold=hold, densify=False, pooled=pooled)
+    handle = open_files(paths, model, list_reading, hold=hold, densify=False, pooled=pooled)
     rows = Opened({model: called(paths)}, handle if length is None else _truncated(handle, length))
     bounds = read_bounds(require, strictly=require_interval, ordered=False, lists=True)
     asked = [bound.rule for bound in bounds if bound.rule is not None]

@@ -117,7 +117,7 @@ def _typed(value: object) -> str:
 
 def visible_json(text: str) -> str:
     """JSON for a terminal: what would control it or hide there is an escape of JSON."""
-    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def one_line(text: str) -> str:

@@ -67,12 +67,12 @@ def worst(
     chosen = rule or default_rules(ordered=reading.ordered)[0]
     opened = Opened.of(given, reading)
     rows = opened.in_order(not opened.lists and needs_order(ranking(chosen)))
-    found = find_worst(rows.handle, rule=chosen, n=n)
+    cases = find_worst(rows.handle, rule=chosen, n=n)
     result: dict[str, Any] = {
         "command": "worst",
         "file": opened.file,
         "taken": rows.taken(),
-        **found.to_dict(stored=False),
+        **cases.to_dict(stored=False),
     }
     places = {case["row"]: case["id"] for case in result["cases"] if isinstance(case.get("row"), int)}
     questions = _questions_of(paths, places) if holds_lists(paths, reading) else {}
@@ -80,9 +80,9 @@ def worst(
         result["questions"] = {str(row): questions[row] for row in places if row in questions}
     names = {row: row if name is None else name for row, name in places.items() if row in questions}
     asked = [f"{name}: {questions[row]}" for row, name in names.items()]
-    called = [] if found.named or not opened.lists else [CALLED_BY_NUMBER]
+    called = [] if cases.named or not opened.lists else [CALLED_BY_NUMBER]
     below = ["", "Questions", *asked] if asked else []
-    show(result, [*rows.said(), repr(found), *called, *below], as_json=as_json)
+    show(result, [*rows.said(), repr(cases), *called, *below], as_json=as_json)
 
 
 def _questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:
@@ -98,13 +98,13 @@ def _questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:
     try:
         samples = samples_of(path)
         records = (record for _, record in open_stream(path)) if samples is None else samples
-        last, found = max(places), {}
+        last, questions = max(places), {}
         for place, record in enumerate(records):
             if place in places and (text := question_text(record)) is not None:
-                found[place] = text
+                questions[place] = text
             if place >= last:
                 break
-        return found
+        return questions
     except VeraxError:
         # A table without records has no questions.
         return {}

@@ -50,14 +50,16 @@ def record(**fields: Schema | Maybe) -> Schema:
 
 def face(cls: Any, **given: Schema | Maybe) -> dict[str, Schema | Maybe]:
     """What JSON has of a result or of a part of one; `given` replaces what the types of fields say."""
-    found: dict[str, Schema | Maybe] = {**TOLD} if issubclass(cls, WithVerdict) else {}
+    keys: dict[str, Schema | Maybe] = {**TOLD} if issubclass(cls, WithVerdict) else {}
     for key, fact in facts_of(cls).items():
         if Mark.MERGED in fact.marks:
-            found |= face(_base(fact.hint)) if isinstance(_base(fact.hint), type) else {}
+            keys |= face(_base(fact.hint)) if isinstance(_base(fact.hint), type) else {}
         else:
-            own = given.get(key) or _NAMED.get(key) or of_type(fact.hint, name=key)
-            found[key] = Maybe(own) if Mark.MAYBE in fact.marks and not isinstance(own, Maybe) else own
-    return found | (NOTED if issubclass(cls, MaySkip) else {})
+            schema = given.get(key) or _NAMED.get(key) or of_type(fact.hint, name=key)
+            keys[key] = (
+                Maybe(schema) if Mark.MAYBE in fact.marks and not isinstance(schema, Maybe) else schema
+            )
+    return keys | (NOTED if issubclass(cls, MaySkip) else {})
 
 
 def _base(hint: Any) -> Any:
@@ -90,13 +92,13 @@ def of_type(hint: Any, *, name: str = "", ends: bool = False) -> Schema:
     if origin in (dict, Mapping):
         return mapped(of_type(inner[1], ends=ends))
     if is_typeddict(hint):
-        return record(**{key: of_type(own) for key, own in get_type_hints(hint).items()})
+        return record(**{key: of_type(inner_hint) for key, inner_hint in get_type_hints(hint).items()})
     return either(*refs) if len(refs := [exactly(kind) for kind in _kinds(hint)]) > 1 else refs[0]
 
 
 def _kinds(cls: Any) -> list[Any]:
     """A class and all that are based on it; those that are abstract have no values of their own."""
-    below = [kind for own in cls.__subclasses__() for kind in _kinds(own)]
+    below = [kind for subclass in cls.__subclasses__() for kind in _kinds(subclass)]
     return below if isabstract(cls) else [cls, *below]
 
 

@@ -63,10 +63,10 @@ _MAYBE_TOLD = {**TOLD, "verdict": or_none(TEXT)}
 
 
 def _evaluate() -> Schema:
-    own: dict[str, Schema | Maybe] = {**_MAYBE_TOLD, "notes": TEXTS, **_HELD, **_KEPT}
+    shared: dict[str, Schema | Maybe] = {**_MAYBE_TOLD, "notes": TEXTS, **_HELD, **_KEPT}
     dense = output(
         "evaluate",
-        **own,
+        **shared,
         **COLUMN_FILE,
         card=exactly(Scorecard),
         calibration=or_none(of_type(CalibrationSummary)),
@@ -87,7 +87,7 @@ def _evaluate() -> Schema:
     )
     # With --dry-run.
     costs_alone = output("evaluate", file=TEXT, dry_run=costs)
-    return either(dense, output("evaluate", file=TEXT, **own, **lists), costs_alone)
+    return either(dense, output("evaluate", file=TEXT, **shared, **lists), costs_alone)
 
 
 def _evals_evaluate() -> Schema:
@@ -105,18 +105,18 @@ def _evals_evaluate() -> Schema:
 
 
 def _toplist() -> Schema:
-    own = {name: field for name, field in face(ListCard).items() if name not in ("verax", "lists")}
+    of_card = {name: field for name, field in face(ListCard).items() if name not in ("verax", "lists")}
     by = Maybe(mapped(of_type(Subgroups)))
     more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
     more["calibration"] = or_none(of_type(CalibrationSummary))
-    return output("toplist", file=TEXT, notes=TEXTS, **{**own, **more, **_MAYBE_TOLD})
+    return output("toplist", file=TEXT, notes=TEXTS, **{**of_card, **more, **_MAYBE_TOLD})
 
 
 def _merge() -> Schema:
     card = of_type(Scorecard)
-    own: dict[str, Schema | Maybe] = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
-    grades = output("merge", **TOLD, grades=of_type(GradeCard), **own)
-    return either(output("merge", **_MAYBE_TOLD, card=card, **own), grades)
+    shared: dict[str, Schema | Maybe] = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
+    grades = output("merge", **TOLD, grades=of_type(GradeCard), **shared)
+    return either(output("merge", **_MAYBE_TOLD, card=card, **shared), grades)
 
 
 # What a comparison says of the files of several models, and of bounds.
@@ -379,15 +379,15 @@ def schema_of(command: str) -> Schema:
     >>> schema_of("demo")["title"]
     'verax demo --json'
     """
-    own = _OUTPUTS[command]()
+    schema = _OUTPUTS[command]()
     needed: dict[str, Schema] = {}
-    _gather(own, needed)
+    _gather(schema, needed)
     return {
         "$schema": DRAFT,
         "$id": f"urn:verax:schema:{command.replace(' ', ':')}",
         "title": f"verax {command} --json",
         "description": 'Infinite numbers are the texts "inf" and "-inf"; undefined ones are null.',
-        **own,
+        **schema,
         "$defs": needed,
     }
 
