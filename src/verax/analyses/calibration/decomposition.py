@@ -44,6 +44,7 @@ from verax.analyses.calibration.uncertainty import (
     uncertainty_of,
     units_of,
 )
+from verax.common.caching import cached_property
 from verax.common.memory import give_back
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats
@@ -228,7 +229,9 @@ class Fitted:
         if self._sums.n_groups is None:
             sample = self.events.sums[0].sample
             if sample is not None and self.events.how.binary == "squared" and is_all(sample, self._n_rows):
-                return list(joint_gains(sample, self.events.how, self._n_rows, n, seed))
+                joint = self._joint(n, seed)
+                assert joint is not None
+                return list(joint)
             gains = [
                 cells.miscalibrations(cells.drawn(n, [seed, FORECAST, i]), exact[i])
                 for i, cells in enumerate(self.cells)
@@ -275,16 +278,30 @@ class Fitted:
         if len(gains) == 1:
             return gains
         firsts = [values.reshape(n, -1)[:, 0] for values in gains]
-        sample = self.events.sums[0].sample
-        joint = (
-            firsts[0][None] if sample is None else joint_gains(sample, self.events.how, self._n_rows, n, seed)
-        )
+        joint = self._joint(n, seed)
+        joint = firsts[0][None] if joint is None else joint
         ranks = np.argsort(np.argsort(joint, axis=1, kind="stable"), axis=1, kind="stable")
         ranks = np.broadcast_to(ranks, (len(gains), n))
         return [
             values[np.argsort(first, kind="stable")[rank]]
             for values, first, rank in zip(gains, firsts, ranks, strict=True)
         ]
+
+    def _joint(self, n: int, seed: int) -> Floats | None:
+        """The gains of all events in n draws of a few rows, (E, n); None without these rows."""
+        if seed == self.plan.seed:
+            return None if self._joint_of_plan is None else self._joint_of_plan[:, :n]
+        return self._drawn_together(n, seed)
+
+    @cached_property
+    def _joint_of_plan(self) -> Floats | None:
+        """Those of refits and tests, whose first draws are the same: each draw has a key of its own."""
+        n = max(self.plan.replicates, refits_for(self.plan.replicates))
+        return self._drawn_together(n, self.plan.seed)
+
+    def _drawn_together(self, n: int, seed: int) -> Floats | None:
+        sample = self.events.sums[0].sample
+        return None if sample is None else joint_gains(sample, self.events.how, self._n_rows, n, seed)
 
     def concluded(self, handle: Handle, *, again: bool) -> tuple[Decomposition, SecondLook | None]:
         """The decomposition, and the second look at the rows; those elsewhere may be read `again` for it."""

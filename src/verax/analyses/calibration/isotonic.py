@@ -13,6 +13,8 @@ from verax.kernels.ledger import compiles
 # Fitting a number by array calls takes this many times as long as scoring one: for a card of three classes a
 # tenth of a second, and loading kernels takes half a second.
 WORK = 3
+# A fit of a handful of pools by array calls takes as long as one of this many.
+_OVERHEAD = 2000
 # A few rounds join nearly all pools. Some shapes need one round per pool, and take a loop from there on.
 _ROUNDS = 100
 
@@ -77,7 +79,7 @@ def isotonic_fits(cells: Floats, first: Any) -> tuple[Floats, Ints, Ints]:
            [2., 2.],
            [1., 1.]]), array([0, 2]), array([0, 1, 3]))
     """
-    compiled = compiles(WORK * len(first), "isotonic fits")
+    compiled = compiles(WORK * (len(first) + _OVERHEAD), "isotonic fits")
     pools = np.arange(len(first))
     for _ in range(0 if compiled else _ROUNDS):
         with np.errstate(invalid="ignore"):

@@ -433,12 +433,12 @@ class EventsInMemory:
     @property
     def labels(self) -> Any:
         """The groups."""
-        return self._added_up.labels
+        return None if self.rows.groups is None else self._added_up.labels
 
     @property
     def groups(self) -> Floats | None:
         """The sums of each group."""
-        return self._added_up.groups
+        return None if self.rows.groups is None else self._added_up.groups
 
     @cached_property
     def sample(self) -> Keyed | None:
