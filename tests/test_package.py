@@ -28,7 +28,7 @@ MODULES = [m.name for m in pkgutil.walk_packages(vx.__path__, "verax.") if m.nam
 
 # Former names that the tests of this page ask for.
 ASKED_FOR = {"Recorded", "fit_pool", "sets"}
-HEAVY = ["numba", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "altair", "jinja2"]
+HEAVY = ["numba", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "jinja2"]
 HEAVY += ["torch", "jax", "keras", "xgboost", "mlflow"]
 # What the examples of a part of the package, or of a page, are written with.
 FRAMEWORKS = {
@@ -244,7 +244,7 @@ def test_examples_in_the_documentation(page):
     [
         ("matplotlib", "vx.reliability([0, 1], [0.2, 0.7]).plot()", "Drawing needs matplotlib: {plot}"),
         ("sklearn", "vx.adapters.sklearn", "verax.adapters.sklearn needs scikit-learn: {sklearn}"),
-        ("altair", "vx.report.Report.of([0, 1] * 20, [0.2, 0.7] * 20).to_html()", "needs altair: {report}"),
+        ("jinja2", "vx.report.Report.of([0, 1] * 20, [0.2, 0.7] * 20).to_html()", "needs jinja2: {report}"),
     ],
 )
 def test_what_is_optional_says_how_to_get_it(package, call, said):

@@ -36,9 +36,7 @@ def test_saving_is_all_or_nothing(ordered, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "package", ["altair", *(pytest.param(name, marks=pytest.mark.long) for name in ("jinja2", "vl_convert"))]
-)
+@pytest.mark.parametrize("package", ["jinja2", pytest.param("vl_convert", marks=pytest.mark.long)])
 def test_missing_packages_are_named_with_the_remedy(package):
     code = f"""
 import sys

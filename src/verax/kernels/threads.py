@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TypeVar
 
 from verax._settings import settings
@@ -57,22 +56,6 @@ def side_by_side(work: Callable[[A], B], items: Sequence[A], size: float) -> lis
     """
     threads = min(n_cores(), len(items)) if size >= settings.threads_from else 1
     return list(in_order(work, items, threads) if threads > 1 else map(work, items))
-
-
-@contextmanager
-def meanwhile(work: Callable[[], object]) -> Iterator[None]:
-    """Do some work in a thread of its own while something else is done; wait for it in the end.
-
-    >>> done = []
-    >>> with meanwhile(lambda: done.append("work")):
-    ...     pass
-    >>> done
-    ['work']
-    """
-    with ThreadPoolExecutor(1) as pool:
-        doing = pool.submit(work)
-        yield
-        doing.result()
 
 
 def by_turns(

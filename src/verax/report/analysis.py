@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -48,7 +46,6 @@ from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
 from verax.inputs.rows import Rows
-from verax.kernels.threads import meanwhile
 from verax.report import calibration, places, retention
 from verax.report.breakdowns import breakdown_recipes, read_breakdowns
 from verax.report.checks import checks_of
@@ -85,23 +82,15 @@ def look_at(
     # Scores and differences allow for two kinds of groups, all else for the kind with fewer.
     crossed, handle = handle, handle.one_way()
     recipes = recipes_of(handle, problem, plan)
-    # Charts take much memory even before they are drawn: rows in memory are let go of first.
-    with nullcontext() if handle.kept is not None else meanwhile(_load_charts):
-        found = handle.summarise(recipes)
-        if crossed is not handle:
-            cards = {name: recipe for name, recipe in recipes.items() if isinstance(recipe, CardRecipe)}
-            found = replace(found, by_name={**found.by_name, **crossed.summarise(cards).by_name})
+    found = handle.summarise(recipes)
+    if crossed is not handle:
+        cards = {name: recipe for name, recipe in recipes.items() if isinstance(recipe, CardRecipe)}
+        found = replace(found, by_name={**found.by_name, **crossed.summarise(cards).by_name})
     problem = problem.counted(handle, found)
     conclusion = _Conclusion(handle, crossed, problem, plan, recipes, found, full or {})
     # The conclusion lets go of what it does not need any more.
     del found
     return conclusion.contents()
-
-
-def _load_charts() -> None:
-    """Import the package that draws, which takes long; one that is missing is reported where needed."""
-    with suppress(ImportError):
-        import_module("altair")
 
 
 # ---- what is asked -----------------------------------------------------------------------------
@@ -235,12 +224,6 @@ class _Conclusion:
         tests = replace(plan, replicates=plan.replicates if problem.lists else replicates)
         findings = self._lists() if problem.lists else self._distributions(tests)
         self._forget_rows()
-        with meanwhile(_load_charts):
-            return self._contents(findings)
-
-    def _contents(self, findings: list[Findings]) -> Contents:
-        """Everything, given what was found of each model."""
-        problem, plan = self.problem, self.plan
         parts = read_breakdowns(self.handle, problem, plan, self.found.by_name)
         class_rows = None
         if not problem.lists:

@@ -1,4 +1,4 @@
-"""The charts: Vega-Lite specifications, drawn with altair, and the rows behind them.
+"""The charts: Vega-Lite specifications, and the rows behind them.
 
 Colours are CSS variables of the page, so that the light, dark and printed pages share one drawing. Texts
 from outside are values, never keys: field names and expressions are fixed, and classes, subgroups, models,
@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.words import abbreviated, clean, short_of
-from verax.common.packages import needed
 from verax.report.contents import Contents, Distributions, ListFindings, inner_name
 from verax.report.reliability import ReliabilityPanel
+from verax.report.vega import Spec, category, chart, either, end, fixed_rows, layer, number, rows_of
 from verax.scores.registry import name_of
 
-Spec = dict[str, Any]
 Values = list[dict[str, Any]]
 
 _DIGITS = 5
@@ -36,6 +34,21 @@ _STEP = 26
 LABEL = "labels[datum.value]"
 # The distance of intervals from the edges, and of tick labels from each other, in pixels.
 _PADDING = 12
+_LEGEND = {"title": None, "orient": "top", "labelExpr": LABEL, "symbolType": "stroke"}
+# Two columns of names, each with an end of its own.
+WIDE_LEGEND = {**_LEGEND, "columns": 2, "labelLimit": 170}
+# How lines that stand out look.
+_FLAGGED = {
+    "color": either("datum.flag", "var(--warn)", "var(--accent)"),
+    "shape": either("datum.flag", "diamond", "circle"),
+    "size": either("datum.flag", 130, 64),
+}
+# The axes of reliability diagrams, and the line of calibrated forecasts.
+_UNIT = {"domain": [0, 1], "nice": False}
+_HALVES = {"values": [0, 0.5, 1], "format": ".1~f", "grid": True}
+_FORECAST = number("x", title="forecast", scale=_UNIT, axis=_HALVES)
+_HAPPENED = number("y", title="happened", scale=_UNIT, axis=_HALVES)
+_DIAGONAL = fixed_rows({"x": 0, "y": 0}, {"x": 1, "y": 1})
 
 
 def all_charts(contents: Contents) -> dict[str, Spec]:
@@ -88,7 +101,7 @@ def _list_charts(contents: Contents) -> dict[str, Spec]:
 
 def filled(drawing: Spec, data: dict[str, Values]) -> Spec:
     """A drawing with its rows."""
-    return {**drawing, "datasets": {**drawing.get("datasets", {}), **data}}
+    return {**drawing, "datasets": data}
 
 
 # ---- rows --------------------------------------------------------------------------------------
@@ -253,23 +266,6 @@ def finite(x: float) -> float | None:
 # ---- drawings ----------------------------------------------------------------------------------
 
 
-def altair() -> Any:
-    """The package that draws."""
-    return needed("altair", "A report", "report")
-
-
-def finish(chart: Any, height: Any, *signals: str) -> Spec:
-    """The specification, as wide as its place, with signals that the page sets."""
-    alt = altair()
-    chart = chart.properties(
-        width="container", height=height, background="transparent", autosize=alt.AutoSizeParams(type="fit-x")
-    )
-    chart = chart.add_params(*(alt.param(name=name, value=[] if name == "labels" else 0) for name in signals))
-    spec: Spec = chart.to_dict(validate=altair().utils.schemapi.DEBUG_MODE)
-    # The page has a configuration of its own, and its one version of Vega-Lite.
-    return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
-
-
 def labelled(drawing: Spec, rows: Values, *, step: int | None = _STEP) -> Spec:
     """A drawing with its rows and the labels of their numbers; `step` is the height of a line."""
     texts = {row["i"]: row["label"] for row in rows}
@@ -279,7 +275,6 @@ def labelled(drawing: Spec, rows: Values, *, step: int | None = _STEP) -> Spec:
     return complete if step is None else {**complete, "height": step * len(texts)}
 
 
-@lru_cache
 def interval_chart(
     what: str, axis: str, *, alone: bool = False, from_zero: bool = False, flags: bool = False
 ) -> Spec:
@@ -287,173 +282,131 @@ def interval_chart(
 
     With `flags`, lines that are flagged have another colour and shape.
     """
-    alt = altair()
-    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.s == score && isValid(datum.mean)")
-    labels = alt.Axis(labelExpr=LABEL, labelLimit=220, ticks=False, domain=False, grid=True)
-    y = alt.Y("i:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=labels)
+    rows, filters = rows_of("rows"), ["datum.s == score && isValid(datum.mean)"]
+    own = filters if alone else [*filters, "datum.m == model"]
+    labels = {"labelExpr": LABEL, "labelLimit": 220, "ticks": False, "domain": False, "grid": True}
+    y = category("i", sort={"field": "order", "op": "min"}, title=None, axis=labels)
     # Intervals end inside the plot: what touches its edge looks cut off.
-    scale = alt.Scale(zero=from_zero, nice=False, padding=_PADDING)
-    ticks = alt.Axis(format="~g", tickCount=4, labelOverlap="greedy", labelSeparation=_PADDING)
-    x = alt.X("mean:Q", title=axis, scale=scale, axis=ticks)
+    across = {"title": axis, "scale": {"zero": from_zero, "nice": False, "padding": _PADDING}}
+    ticks = {"format": "~g", "tickCount": 4, "labelOverlap": "greedy", "labelSeparation": _PADDING}
+    x = number("mean", **across, axis=ticks)
     tooltip = [
-        alt.Tooltip("label:N", title=what),
-        alt.Tooltip("mean:Q", title="difference" if from_zero else axis, format=FORMAT),
-        alt.Tooltip("low:Q", title="interval from", format=FORMAT),
-        alt.Tooltip("high:Q", title="to", format=FORMAT),
-        alt.Tooltip("n:Q", title="rows", format=","),
+        category("label", title=what),
+        number("mean", title="difference" if from_zero else axis, format=FORMAT),
+        number("low", title="interval from", format=FORMAT),
+        number("high", title="to", format=FORMAT),
+        number("n", title="rows", format=","),
     ]
-    own = base if alone else base.transform_filter("datum.m == model")
-    layers = [] if alone else [base.mark_point(style="context").encode(x=x, y=y)]
+    look = _FLAGGED if flags else {}
+    layers = [] if alone else [layer("point", "context", rows, {"x": x, "y": y}, *filters)]
     if from_zero:
-        zero = alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        layers.append(zero.mark_rule(style="zero").encode(x=alt.X("zero:Q", title=axis, scale=scale)))
+        layers.append(layer("rule", "zero", fixed_rows({"zero": 0}), {"x": number("zero", **across)}))
     layers += [
-        own.mark_rule(style="span").encode(x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", y=y),
-        own.mark_point(style="mean").encode(x=x, y=y, tooltip=tooltip, **(_flagged() if flags else {})),
+        layer("rule", "span", rows, {"x": number("low", **across), "x2": end("high"), "y": y}, *own),
+        layer("point", "mean", rows, {"x": x, "y": y, "tooltip": tooltip, **look}, *own),
     ]
-    return finish(alt.layer(*layers), _STEP, "score", "labels", *([] if alone else ["model"]))
-
-
-def _flagged() -> dict[str, Any]:
-    alt = altair()
-    return {
-        "color": alt.condition("datum.flag", alt.value("var(--warn)"), alt.value("var(--accent)")),
-        "shape": alt.condition("datum.flag", alt.value("diamond"), alt.value("circle")),
-        "size": alt.condition("datum.flag", alt.value(130), alt.value(64)),
-    }
+    return chart(layers, _STEP, "score", "labels", *([] if alone else ["model"]))
 
 
 def _curve_chart_of(rows: Values) -> Spec:
     return labelled(_curve_chart(len({row["i"] for row in rows})), rows, step=None)
 
 
-@lru_cache
 def _curve_chart(n_orders: int) -> Spec:
     """A metric as rows are removed: a line for each order, and the band of the first."""
-    alt = altair()
-    base = alt.Chart(alt.NamedData("rows")).transform_filter(
-        "datum.m == model && datum.metric == metric && isValid(datum.value)"
-    )
-    scale = alt.Scale(zero=False)
-    x = alt.X("removed:Q", title="percent of rows removed", axis=alt.Axis(tickCount=5, grid=False))
-    y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(format="~g", tickCount=5))
-    legend = alt.Legend(
-        title=None, orient="top", columns=2, labelExpr=LABEL, labelLimit=170, symbolType="stroke"
-    )
-    colours = alt.Scale(domain=list(range(n_orders)), range=SERIES[:n_orders])
-    dashes = alt.Scale(domain=list(range(n_orders)), range=DASHES[:n_orders])
+    rows, shown = rows_of("rows"), "datum.m == model && datum.metric == metric && isValid(datum.value)"
+    scale = {"zero": False}
+    at = {
+        "x": number("removed", title="percent of rows removed", axis={"tickCount": 5, "grid": False}),
+        "y": number("value", title=None, scale=scale, axis={"format": "~g", "tickCount": 5}),
+    }
+    apart = told_apart(SERIES[:n_orders], DASHES[:n_orders], WIDE_LEGEND)
     tooltip = [
-        alt.Tooltip("label:N", title="ranked by"),
-        alt.Tooltip("removed:Q", title="% removed", format="~g"),
-        alt.Tooltip("value:Q", title="value", format=FORMAT),
-        alt.Tooltip("low:Q", title="interval from", format=FORMAT),
-        alt.Tooltip("high:Q", title="to", format=FORMAT),
+        category("label", title="ranked by"),
+        number("removed", title="% removed", format="~g"),
+        number("value", title="value", format=FORMAT),
+        number("low", title="interval from", format=FORMAT),
+        number("high", title="to", format=FORMAT),
     ]
-    band = base.transform_filter("datum.i == 0").mark_area(style="band")
+    band = {**at, "y": number("low", title=None, scale=scale), "y2": end("high")}
     layers = [
-        band.encode(x=x, y=alt.Y("low:Q", title=None, scale=scale), y2="high:Q"),
-        base.mark_line(style="curve").encode(
-            x=x,
-            y=y,
-            color=alt.Color("i:N", scale=colours, legend=legend),
-            strokeDash=alt.StrokeDash("i:N", scale=dashes, legend=legend),
-        ),
-        base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
+        layer("area", "band", rows, band, shown, "datum.i == 0"),
+        layer("line", "curve", rows, {**at, **apart}, shown),
+        layer("point", "target", rows, {**at, "tooltip": tooltip}, shown),
     ]
-    return finish(alt.layer(*layers), 240, "metric", "model", "labels")
+    return chart(layers, 240, "metric", "model", "labels")
 
 
-@lru_cache
 def panel_chart(height: int) -> Spec:
     """One event's reliability: the curve, the band of calibrated forecasts, the diagonal, the forecasts."""
-    alt = altair()
-    unit = alt.Scale(domain=[0, 1], nice=False)
-    ticks = alt.Axis(values=[0, 0.5, 1], format=".1~f", grid=True)
-    x = alt.X("x:Q", title="forecast", scale=unit, axis=ticks)
-    y = alt.Y("y:Q", title="happened", scale=unit, axis=ticks)
+    curve, own = rows_of("curve"), "datum.m == model"
     tooltip = [
-        alt.Tooltip("x:Q", title="forecast", format=".3f"),
-        alt.Tooltip("y:Q", title="happened", format=".3f"),
-        alt.Tooltip("low:Q", title="calibrated from", format=".3f"),
-        alt.Tooltip("high:Q", title="to", format=".3f"),
-        alt.Tooltip("share:Q", title="share of rows", format=".2~%"),
+        number("x", title="forecast", format=".3f"),
+        number("y", title="happened", format=".3f"),
+        number("low", title="calibrated from", format=".3f"),
+        number("high", title="to", format=".3f"),
+        number("share", title="share of rows", format=".2~%"),
     ]
-    mine = "datum.m == model"
-    curve = alt.Chart(alt.NamedData("curve")).transform_filter(mine)
-    others = alt.Chart(alt.NamedData("curve")).transform_filter("datum.m != model")
-    bars = alt.Chart(alt.NamedData("bars")).transform_filter(mine)
-    diagonal = alt.Chart(alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+    bars = {
+        "x": number("from", title="forecast", scale=_UNIT),
+        "x2": end("to"),
+        "y": number("foot", title="happened", scale=_UNIT),
+        "y2": end("top"),
+    }
+    band = {"x": _FORECAST, "y": number("low", title="happened", scale=_UNIT), "y2": end("high")}
+    at = {"x": _FORECAST, "y": _HAPPENED}
     layers = [
-        bars.mark_rect(style="bar").encode(
-            x=alt.X("from:Q", title="forecast", scale=unit),
-            x2="to:Q",
-            y=alt.Y("foot:Q", title="happened", scale=unit),
-            y2="top:Q",
-        ),
-        curve.mark_area(style="calibrated").encode(
-            x=x, y=alt.Y("low:Q", title="happened", scale=unit), y2="high:Q"
-        ),
-        diagonal.mark_line(style="diagonal").encode(x=x, y=y),
-        others.mark_line(style="others").encode(x=x, y=y, detail="m:N"),
-        curve.mark_line(style="observed").encode(x=x, y=y),
-        curve.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
+        layer("rect", "bar", rows_of("bars"), bars, own),
+        layer("area", "calibrated", curve, band, own),
+        layer("line", "diagonal", _DIAGONAL, at),
+        layer("line", "others", curve, {**at, "detail": category("m")}, "datum.m != model"),
+        layer("line", "observed", curve, at, own),
+        layer("point", "target", curve, {**at, "tooltip": tooltip}, own),
     ]
-    return finish(alt.layer(*layers), height, "model")
+    return chart(layers, height, "model")
 
 
-@lru_cache
 def _before_after_chart() -> Spec:
     """One event's reliability before and after recalibration, with the diagonal."""
-    alt = altair()
-    unit = alt.Scale(domain=[0, 1], nice=False)
-    ticks = alt.Axis(values=[0, 0.5, 1], format=".1~f", grid=True)
-    x = alt.X("x:Q", title="forecast", scale=unit, axis=ticks)
-    y = alt.Y("y:Q", title="happened", scale=unit, axis=ticks)
-    colours = alt.Scale(domain=[0, 1], range=[SERIES[1], SERIES[0]])
-    dashes = alt.Scale(domain=[0, 1], range=[DASHES[1], DASHES[0]])
+    rows, own = rows_of("rows"), "datum.m == model"
     tooltip = [
-        alt.Tooltip("label:N", title="recalibration"),
-        alt.Tooltip("x:Q", title="forecast", format=".3f"),
-        alt.Tooltip("y:Q", title="happened", format=".3f"),
-        alt.Tooltip("share:Q", title="share of rows", format=".2~%"),
+        category("label", title="recalibration"),
+        number("x", title="forecast", format=".3f"),
+        number("y", title="happened", format=".3f"),
+        number("share", title="share of rows", format=".2~%"),
     ]
-    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.m == model")
-    diagonal = alt.Chart(alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+    at = {"x": _FORECAST, "y": _HAPPENED}
     layers = [
-        diagonal.mark_line(style="diagonal").encode(x=x, y=y),
-        base.mark_line(style="curve").encode(
-            x=x,
-            y=y,
-            color=alt.Color("i:N", scale=colours, legend=None),
-            strokeDash=alt.StrokeDash("i:N", scale=dashes, legend=None),
-        ),
-        base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
+        layer("line", "diagonal", _DIAGONAL, at),
+        layer("line", "curve", rows, {**at, **told_apart(SERIES[1::-1], DASHES[1::-1], None)}, own),
+        layer("point", "target", rows, {**at, "tooltip": tooltip}, own),
     ]
-    return finish(alt.layer(*layers), 170, "model")
+    return chart(layers, 170, "model")
 
 
-@lru_cache
 def _coverage_chart() -> Spec:
     """How many outcomes are among the first places, and how many were claimed to be."""
-    alt = altair()
-    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.m == model && isValid(datum.value)")
-    x = alt.X("k:Q", title="places", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(nice=False))
-    y = alt.Y("value:Q", title="share of rows", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="~%"))
-    legend = alt.Legend(title=None, orient="top", labelExpr=LABEL, symbolType="stroke")
-    colours = alt.Scale(domain=[0, 1], range=SERIES[:2])
-    dashes = alt.Scale(domain=[0, 1], range=DASHES[:2])
+    rows, shown = rows_of("rows"), "datum.m == model && isValid(datum.value)"
     tooltip = [
-        alt.Tooltip("label:N", title="line"),
-        alt.Tooltip("k:Q", title="places"),
-        alt.Tooltip("value:Q", title="share of rows", format=".1%"),
+        category("label", title="line"),
+        number("k", title="places"),
+        number("value", title="share of rows", format=".1%"),
     ]
+    at = {
+        "x": number("k", title="places", axis={"tickMinStep": 1, "grid": False}, scale={"nice": False}),
+        "y": number("value", title="share of rows", scale={"domain": [0, 1]}, axis={"format": "~%"}),
+    }
     layers = [
-        base.mark_line(style="curve").encode(
-            x=x,
-            y=y,
-            color=alt.Color("i:N", scale=colours, legend=legend),
-            strokeDash=alt.StrokeDash("i:N", scale=dashes, legend=legend),
-        ),
-        base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
+        layer("line", "curve", rows, {**at, **told_apart(SERIES[:2], DASHES[:2], _LEGEND)}, shown),
+        layer("point", "target", rows, {**at, "tooltip": tooltip}, shown),
     ]
-    return finish(alt.layer(*layers), 240, "model", "labels")
+    return chart(layers, 240, "model", "labels")
+
+
+def told_apart(colours: Sequence[str], dashes: Sequence[Sequence[int]], legend: Spec | None) -> Spec:
+    """The channels that tell numbered lines apart: their colours and dashes."""
+    domain = list(range(len(colours)))
+    return {
+        "color": category("i", scale={"domain": domain, "range": colours}, legend=legend),
+        "strokeDash": category("i", scale={"domain": domain, "range": dashes}, legend=legend),
+    }

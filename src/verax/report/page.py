@@ -16,7 +16,7 @@ from typing import Any
 from verax.common.packages import needed
 from verax.inference.findings import Verdict
 from verax.report.bundle import bundle, converter
-from verax.report.charts import all_charts, altair
+from verax.report.charts import all_charts
 from verax.report.contents import Contents
 from verax.report.rate_charts import rate_charts
 from verax.report.rater_section import rater_charts
@@ -25,9 +25,7 @@ from verax.report.sections import context_of
 
 def check_packages() -> None:
     """Refuse where a package that pages need is missing, before anything is computed for one."""
-    # Altair needs jinja2 as well, so jinja2 is looked for first.
     _environment()
-    altair()
     converter()
 
 
@@ -36,9 +34,7 @@ def render(contents: Contents, verdict: Verdict, **about: Any) -> str:
     check_packages()
     context = context_of(contents, verdict, **about)
     script = bundle() + "\n" + _asset("report.js")
-    # Drawings are the same for every page, and tests hold them to the schema: that takes longer than drawing.
-    with altair().utils.schemapi.debug_mode(False):
-        drawn = all_charts(contents) | rate_charts(contents) | rater_charts(contents)
+    drawn = all_charts(contents) | rate_charts(contents) | rater_charts(contents)
     charts = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
     return str(
         _environment()

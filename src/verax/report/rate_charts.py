@@ -9,26 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from verax.display.figures import Line, Panel
-from verax.report.charts import (
-    DASHES,
-    FORMAT,
-    LABEL,
-    SERIES,
-    Spec,
-    Values,
-    altair,
-    finish,
-    finite,
-    labelled,
-)
+from verax.report.charts import DASHES, FORMAT, SERIES, WIDE_LEGEND, Values, finite, labelled, told_apart
 from verax.report.contents import Contents
 from verax.report.thresholds import TwoClassCurves
+from verax.report.vega import Spec, category, chart, end, layer, number, rows_of
 
 # The dashes of lines to compare with.
 _BESIDE = [[4, 3], [1, 3]]
@@ -121,7 +109,6 @@ def _points(i: int, label: str, line: Line) -> Values:
     return [point for point in points if point["y"] is not None]
 
 
-@lru_cache
 def _drawing(
     n_models: int,
     n_beside: int,
@@ -136,53 +123,38 @@ def _drawing(
 
     Of more models than there are colours, all but the chosen one are grey.
     """
-    alt = altair()
-    base = alt.Chart(alt.NamedData("rows"))
-    horizontal = alt.Scale(domain=list(across), nice=False)
-    vertical = alt.Scale(domain=list(upward), nice=False)
-    ticks = alt.Axis(format="~g", tickCount=5, grid=True)
-    counted = alt.Axis(format="d", tickCount=5, tickMinStep=1, grid=True)
-    at_x = alt.X("x:Q", title=x, scale=horizontal, axis=counted if across[1] > 1 else ticks)
-    at_y = alt.Y("y:Q", title=y, scale=vertical, axis=ticks)
+    rows, chosen = rows_of("rows"), "datum.i == model"
+    upright = {"title": y, "scale": {"domain": upward, "nice": False}}
+    ticks = {"format": "~g", "tickCount": 5, "grid": True}
+    counted = {"format": "d", "tickCount": 5, "tickMinStep": 1, "grid": True}
+    at_x = number(
+        "x", title=x, scale={"domain": across, "nice": False}, axis=counted if across[1] > 1 else ticks
+    )
+    at = {"x": at_x, "y": number("y", **upright, axis=ticks)}
     n_lines = n_models + n_beside
     many = n_models > len(SERIES)
     colours = [SERIES[0 if many else i] for i in range(n_models)] + ["var(--soft)"] * n_beside
     dashes = [DASHES[0 if many else i] for i in range(n_models)] + _BESIDE[:n_beside]
-    legend: Any = None
-    if n_lines > 1 and not many:
-        legend = alt.Legend(
-            title=None, orient="top", columns=2, labelExpr=LABEL, labelLimit=170, symbolType="stroke"
-        )
-    domain = list(range(n_lines))
-    colour = alt.Color("i:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
-    dash = alt.StrokeDash("i:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
+    apart = told_apart(colours, dashes, WIDE_LEGEND if n_lines > 1 and not many else None)
     tooltip = [
-        *([alt.Tooltip("label:N", title="line")] if n_lines > 1 else []),
-        alt.Tooltip("t:Q", title=along, format=".3~f"),
-        *([] if x in (along, "least confidence") else [alt.Tooltip("x:Q", title=x, format=".3f")]),
-        alt.Tooltip("y:Q", title=y, format=".3f"),
-        alt.Tooltip("low:Q", title="band from", format=".3f"),
-        alt.Tooltip("high:Q", title="to", format=FORMAT),
+        *([category("label", title="line")] if n_lines > 1 else []),
+        number("t", title=along, format=".3~f"),
+        *([] if x in (along, "least confidence") else [number("x", title=x, format=".3f")]),
+        number("y", title=y, format=".3f"),
+        number("low", title="band from", format=".3f"),
+        number("high", title="to", format=FORMAT),
     ]
-    chosen = base.transform_filter("datum.i == model")
-    lines = base.transform_filter(f"datum.i == model || datum.i >= {n_models}") if many else base
-    order = alt.Order("k:Q")
-    layers = [
-        chosen.transform_filter("isValid(datum.low)")
-        .mark_area(style="band", clip=True)
-        .encode(x=at_x, y=alt.Y("low:Q", title=y, scale=vertical), y2="high:Q", color=colour),
-    ]
+    line = {"clip": True, "interpolate": interpolate}
+    along_line = {**at, "order": number("k")}
+    band = {"x": at_x, "y": number("low", **upright), "y2": end("high"), "color": apart["color"]}
+    layers = [layer("area", "band", rows, band, chosen, "isValid(datum.low)", clip=True)]
+    shown = []
     if many:
-        others = base.transform_filter(f"datum.i != model && datum.i < {n_models}")
-        layers.append(
-            others.mark_line(style="others", clip=True, interpolate=interpolate).encode(
-                x=at_x, y=at_y, order=order, detail="i:N"
-            )
-        )
+        others = f"datum.i != model && datum.i < {n_models}"
+        layers.append(layer("line", "others", rows, {**along_line, "detail": category("i")}, others, **line))
+        shown = [f"datum.i == model || datum.i >= {n_models}"]
     layers += [
-        lines.mark_line(style="curve", clip=True, interpolate=interpolate).encode(
-            x=at_x, y=at_y, order=order, color=colour, strokeDash=dash
-        ),
-        chosen.mark_point(style="target", clip=True).encode(x=at_x, y=at_y, tooltip=tooltip),
+        layer("line", "curve", rows, {**along_line, **apart}, *shown, **line),
+        layer("point", "target", rows, {**at, "tooltip": tooltip}, chosen, clip=True),
     ]
-    return finish(alt.layer(*layers), 260, "model", "labels")
+    return chart(layers, 260, "model", "labels")

@@ -8,9 +8,9 @@ from typing import Any
 
 from verax.analyses.raters.result import RatedMean, Rater, RaterStudy, raters_panel
 from verax.analyses.words import clean, number, said, short_of, span
-from verax.report.charts import Spec
 from verax.report.contents import Contents
 from verax.report.rate_charts import line_chart
+from verax.report.vega import Spec
 
 # Panels of raters that are drawn: at least, and at most.
 _FEWEST, _MOST = 5, 30
