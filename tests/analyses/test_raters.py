@@ -221,3 +221,24 @@ def test_an_excess_that_hangs_on_a_rare_class_has_a_caution():
     assert "rare class" in repr(found)
     common = rng.multinomial(20, np.tile([0.3, 0.3, 0.4], (60, 1)))
     assert not vx.raters(common, p, raters="counts").excess.interval.caution
+
+
+@pytest.mark.parametrize(
+    "analysis",
+    [
+        vx.recalibrate,
+        vx.refinement,
+        vx.risk_coverage,
+        vx.roc_curve,
+        vx.roc_auc,
+        vx.operating_points,
+        vx.net_benefit,
+    ],
+    ids=lambda analysis: analysis.__name__,
+)
+def test_a_case_of_several_raters_is_one_row(analysis):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(2), 60)
+    y = rng.integers(0, 2, (60, 3))
+    result = analysis(y, p, raters="columns")
+    assert "60 rows" in str(result)

@@ -59,6 +59,8 @@ def rows_to_fit(
     def tell(result: R) -> R:
         if len(sample.y) < found.n_rows:
             result = result.with_sample(len(sample.y), found.n_rows)
+        elif len(sample.y) > found.n_rows:
+            result = result.with_cases(found.n_rows)
         return result.with_skipped(found.skipped)
 
     own = {"classes": handle.classes, "weights": sample.weights, "groups": sample.groups}

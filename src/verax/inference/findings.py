@@ -473,14 +473,14 @@ def in_brackets(interval: Interval, digits: int = 3, *, percent: bool = False) -
 
     >>> in_brackets(Interval(0.123, 0.25)), in_brackets(Interval(0.94961, 0.95042), percent=True)
     (' (95% CI 0.123 to 0.25)', ' (95% CI 94.96% to 95.04%)')
-    >>> in_brackets(Interval(1, 1))
-    ''
+    >>> in_brackets(Interval(-0.1, 0.2)), in_brackets(Interval(1, 1))
+    (' (95% CI −0.1 to 0.2)', '')
     """
     if not interval.defined or interval.low == interval.high:
         return ""
     for more in range(6):
         spec = f"z.{digits - 2 + more}%" if percent else f"z.{digits + more}g"
-        low, high = (format(end, spec) for end in interval)
+        low, high = (format(end, spec).replace("-", "−") for end in interval)
         if low != high:
             break
     return f" ({100 * interval.confidence:g}% CI {low} to {high})"

@@ -273,6 +273,25 @@ class MaySkip(Result):
         object.__setattr__(marked, "sampled", (n_rows, of))
         return marked
 
+    def with_cases(self, n_rows: int) -> Self:
+        """The same result, with the number of its cases as that of its rows.
+
+        Fits read a case of several raters as one row for each class.
+
+        Parameters
+        ----------
+        n_rows : int
+            The number of cases.
+
+        Returns
+        -------
+        Self
+            A new result.
+        """
+        marked = copy.copy(self)
+        object.__setattr__(marked, "n_rows", n_rows)
+        return marked
+
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
         """The same with its rows numbered by `rows`, among all `n_given` rows."""
         return self

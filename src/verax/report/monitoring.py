@@ -84,8 +84,8 @@ def _settings(monitor: Monitor) -> str:
     assumed = f"{units} are assumed to be independent given the past."
     if told.unit != "time" and not told.unit_stated:
         assumed = (
-            f"{units} are assumed to be independent given the past where time steps do not speak against it; "
-            "elsewhere, and in the first nine steps, time steps enter as a whole."
+            f"{units} are assumed to be independent given the past unless the losses of time steps show "
+            "otherwise; then, and in the first nine steps, each time step enters as a whole."
         )
     of_subgroups = " Subgroups are monitored for calibration." if told.by else ""
     return f"{reference} {kept} {assumed}{of_subgroups}"

@@ -193,7 +193,7 @@ class Standings:
         if math.isnan(gap.p_adjusted):
             return f"{best.name} and {other.name} cannot be tested: {means}, difference {gap.difference:.3g}."
         return (
-            f"{best.name} and {other.name} are not significantly different: {means}, difference "
+            f"{best.name} and {other.name} are not significantly different: {means}, {best.name} ahead by "
             f"{gap.difference:z.3g}{in_brackets(gap.interval)}."
         )
 

@@ -310,7 +310,8 @@ class Counted:
         self.skipped: Skipped | None = found.skipped
         units = self.states(0, self.models[0]).cells.units
         n_groups = units.n if units.grouped else None
-        self.rows: ScannedRows = ScannedRows(first.rows, n_groups, handle.n_classes, ordered, units)
+        n_rows = min(first.rows, found.n_rows)
+        self.rows: ScannedRows = ScannedRows(n_rows, n_groups, handle.n_classes, ordered, units)
 
     def states(self, event: int, *models: str) -> States:
         """The states of the rows at each threshold, for one event and the forecasts of some models."""

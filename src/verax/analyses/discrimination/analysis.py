@@ -227,13 +227,15 @@ class _Counted:
     sources: tuple[RankSource, ...]
     cells: tuple[tuple[Ranked, ...], ...]
     exact: tuple[bool, ...]
+    n_rows: int
 
 
 def _counted(handle: Handle, n_events: int, n_outcomes: int, *, ordered: bool, means: bool) -> _Counted:
     sources = tuple(RankSource(model, ordered, means, n_events, n_outcomes) for model in handle.models)
     found = handle.summarise({source.model: RankRecipe(source) for source in sources})
     cells = tuple(tuple(Ranked.all(found[model], n_events)) for model in handle.models)
-    return _Counted(sources, cells, tuple(found[model].exact for model in handle.models))
+    exact = tuple(found[model].exact for model in handle.models)
+    return _Counted(sources, cells, exact, found.n_rows)
 
 
 def _with_means(handle: Handle, models: dict[str, RankedModel], counted: _Counted) -> RankedHandle:
@@ -242,5 +244,6 @@ def _with_means(handle: Handle, models: dict[str, RankedModel], counted: _Counte
     means = means_of(handle, InfluenceRecipe(counted.sources, counted.cells, counted.exact, parts, averages))
     n_groups = means.units.n if means.units.grouped else None
     ordered = counted.sources[0].ordered
-    rows = ScannedRows(means.sums.n, n_groups, handle.n_classes, ordered, means.units)
+    n_rows = min(means.sums.n, counted.n_rows)
+    rows = ScannedRows(n_rows, n_groups, handle.n_classes, ordered, means.units)
     return RankedHandle(models, means, rows)

@@ -200,7 +200,7 @@ def confidence_curve(
         band = _precision_band(rates, confidence, seed)
         curve = _curve(rates, grid, (grid, np.stack([grid, grid])), "ppv", band, confidence, slice(None))
         curves.append(replace(curve, model=name))
-    rows = _rows(handle, next(iter(cells.values())), ordered=False)
+    rows = _rows(handle, next(iter(cells.values())), found.n_rows, ordered=False)
     return _result("confidence", curves, (), rows, confidence, found.skipped)
 
 
@@ -244,7 +244,7 @@ def _curves(
         curves.append(
             replace(curve, model=name, event=events[i], area=part.value, area_interval=part.interval)
         )
-    rows = _rows(handle, next(iter(cells.values())), ordered=ordered)
+    rows = _rows(handle, next(iter(cells.values())), read_once.n_rows, ordered=ordered)
     gaps = scores.differences if isinstance(scores, RankScores) and len(scores) > 1 else ()
     return _result(kind, curves, tuple(gaps), rows, confidence, read_once.skipped)
 
@@ -348,8 +348,9 @@ def _precision_band(rates: Rates, confidence: float, seed: int) -> Floats:
     return np.where(enough, rates.limits("ppv", quantile), np.nan)
 
 
-def _rows(handle: Handle, sums: CellSums, *, ordered: bool) -> ScannedRows:
-    """What the result knows of the rows."""
+def _rows(handle: Handle, sums: CellSums, n_rows: int, *, ordered: bool) -> ScannedRows:
+    """The rows that have weight; several raters make more cells than there are rows."""
     n_places = int(sums.cells.total.keys.max()) // 2 + 2
     units = sums.as_cells(1, n_places).units
-    return ScannedRows(sums.rows, units.n if units.grouped else None, handle.n_classes, ordered, units)
+    n_groups = units.n if units.grouped else None
+    return ScannedRows(min(sums.rows, n_rows), n_groups, handle.n_classes, ordered, units)

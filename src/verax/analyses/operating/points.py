@@ -267,7 +267,11 @@ def _chosen(
         gaps += _differences(both, event, at, confidence, chosen)
     counted = states.cells.units
     rows = ScannedRows(
-        len(first.y), counted.n if counted.grouped else None, handle.n_classes, ordered, counted
+        min(len(first.y), found.n_rows),
+        counted.n if counted.grouped else None,
+        handle.n_classes,
+        ordered,
+        counted,
     )
     result = OperatingPoints(tuple(points), tuple(gaps), rows, confidence, aim.text)
     if len(kept.y) < found.n_rows:

@@ -167,7 +167,8 @@ def recalibrate(
     asked = _asked(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
     y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order, most=_most(method, rows_tried))
-    forecasts = with_single_classes(Forecasts(y, p, ordered=in_order, **own))
+    given = Forecasts(y, p, ordered=in_order, **own)
+    forecasts = with_single_classes(given)
     forecasts.check()
     groups = forecasts.groups
     outcomes, rows, weights = rows_of(forecasts)
@@ -179,7 +180,7 @@ def recalibrate(
     sample = FoldedRows(outcomes, weights, groups, chosen, dealt_to, seed, rows, ordered)
     facts = Study(sample, methods, asked, confidence).facts()
     found = Recalibration(
-        **facts,
+        **facts | {"n_rows": given.n_rows},
         classes=forecasts.classes,
         ordered=ordered,
         frequencies=_frequencies(sample),

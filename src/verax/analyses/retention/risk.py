@@ -123,11 +123,11 @@ def risk_coverage(
         rows, doubts, bins = kept.table([measure], n_classes), kept.ranks[key.name], None
         losses = recipe.values_of(measure, kept)
     else:
-        bins = risk_bins(summary, key, plan, found.n_rows)
+        bins = risk_bins(summary, key, plan)
         none, losses = np.zeros(0, np.int64), bins.total / bins.weight
         rows = RowTable(none, np.zeros((0, 0)), none, {}, bins.weight, None, n_classes)
         doubts = np.arange(len(losses), dtype=float)
-    result = RiskCoverage(key.name, _loss_name(scored, costs), doubts, losses, rows, plan, bins)
+    result = RiskCoverage(key.name, _loss_name(scored, costs), doubts, losses, rows, plan, found.n_rows, bins)
     return result.with_skipped(found.skipped).with_faults(faults_in(handle, found))
 
 
@@ -155,6 +155,8 @@ class RiskCoverage(Tabled, MaySkip):
         The rows.
     resampling : Resampling
         How intervals are computed.
+    n_rows : int
+        The number of rows; a case of several raters is one.
     bins : RiskBins or None
         Of more rows than are kept: their histogram. There is a doubt, a loss and a point of the curve for
         each of its bins then, from the most certain on.
@@ -174,6 +176,7 @@ class RiskCoverage(Tabled, MaySkip):
     losses: Floats
     rows: RowTable
     resampling: Resampling
+    n_rows: int
     bins: RiskBins | None = None
 
     @property
@@ -208,11 +211,6 @@ class RiskCoverage(Tabled, MaySkip):
     def augrc_within(self) -> float:
         """How far `augrc` can be from that of the rows: 0 where these are kept."""
         return 0.0 if self.bins is None else self.bins.within[1]
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(self.losses) if self.bins is None else self.bins.n_rows
 
     def risk_at(self, coverage: float) -> float:
         """The risk of the most certain rows that make at least this share of all.

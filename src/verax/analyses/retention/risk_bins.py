@@ -147,8 +147,6 @@ class RiskBins:
         The same of each replicate, in C wider bins. Row 0 has what was observed.
     drawn_count : array of shape (C,)
         The numbers of rows in these.
-    n_rows : int
-        The number of rows.
     n_groups : float or None
         The effective number of groups that replicates were drawn of; None for independent rows.
     """
@@ -163,7 +161,6 @@ class RiskBins:
     drawn_weight: Floats
     drawn_total: Floats
     drawn_count: Floats
-    n_rows: int
     n_groups: float | None = None
 
     @property
@@ -210,7 +207,7 @@ class RiskBins:
         return float(found[0]), float(found[1])
 
 
-def risk_bins(histograms: Histograms, key: UncertaintyScore, plan: Resampling, n_rows: int) -> RiskBins:
+def risk_bins(histograms: Histograms, key: UncertaintyScore, plan: Resampling) -> RiskBins:
     """The histogram of rows by their doubts, with replicates."""
     order, groups = histograms.orders[key.name], histograms.replicates[key.name]
     fine = _Columns(order)
@@ -225,7 +222,6 @@ def risk_bins(histograms: Histograms, key: UncertaintyScore, plan: Resampling, n
         fine.tied,
         bool(np.ptp(squares / fine.weight) <= 1e-12 * float((squares / fine.weight).max())),
         *_drawn(order, groups, plan),
-        n_rows,
         effective_groups(order, groups) if groups else None,
     )
 

@@ -304,7 +304,9 @@ def conformal(
         check_several(len(shares))
         counts = handle.summarise({"scores": ScoreRecipe(model, measure, shares)})["scores"]
     check_weight(counts.weight)
-    n = counts.n if shares is None else len(shares)
+    # A case of several raters is one row.
+    n_rows = min(counts.n, found.n_rows)
+    n = n_rows if shares is None else len(shares)
     # Of decimal levels, (n + 1) * level is a whole number as often as it should be.
     exact = Fraction(asked).limit_denominator(10**6)
     threshold, within = counts.quantile(float(exact), counts.weight / n)
@@ -312,7 +314,7 @@ def conformal(
         asked,
         measure,
         threshold,
-        counts.n,
+        n_rows,
         None if shares is None else n,
         handle.n_classes,
         handle.classes,
