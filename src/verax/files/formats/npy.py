@@ -285,7 +285,7 @@ def _one(arrays: dict[str, Stored], stated: str | None, words: tuple[str, ...], 
             source=str(path),
             found=", ".join(matches),
             values=matches,
-            remedies=[passing("to choose", **{role: ...})],
+            remedies=[passing("to choose", **{role: "NAME"})],
         )
     if role == "probs" and any(name.lower() in LOGITS for name in names):
         raise InputError(
@@ -302,7 +302,7 @@ def _one(arrays: dict[str, Stored], stated: str | None, words: tuple[str, ...], 
         kind="missing",
         source=str(path),
         found=f"the file has {listed}",
-        remedies=[passing("to choose", **{role: ...})],
+        remedies=[passing("to choose", **{role: "NAME"})],
     )
 
 
