@@ -23,9 +23,7 @@ def test_the_fit_is_that_of_scipy(cells):
     # Blocks whose frequencies are equal may be one or two, as the rounding has it.
     fitted = isotonic.recalibrate(np.stack([weights - weights * values, weights * values], axis=1)).values
     assert (np.diff(fitted) >= -1e-15).all()
-    np.testing.assert_allclose(
-        fitted, isotonic_regression(values, weights=weights).x, rtol=1e-12, atol=1e-9
-    )
+    np.testing.assert_allclose(fitted, isotonic_regression(values, weights=weights).x, rtol=1e-12, atol=1e-9)
 
 
 def test_a_fit_that_joins_one_pool_after_the_other_is_that_of_scipy():

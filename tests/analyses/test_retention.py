@@ -20,12 +20,9 @@ from scattered import Scattered
 from verax import Forecasts
 from verax.analyses.retention import summaries
 from verax.analyses.retention.bins import Bins
-from verax.analyses.retention.cuts import Cuts, Options, RowOrder, RowWeights
 from verax.analyses.retention.uncertainty_scores import doubt, expected_of_itself
-from verax.analyses.table import RowTable
 from verax.engines.histograms import Histogram
 from verax.inference.bootstrap import multiplicities
-from verax.inference.intervals import Resampling
 from verax.inputs.handles import Part, collectors_for
 from verax.scores.metrics import METRICS as METRICS_OF_COUNTS
 
@@ -186,35 +183,23 @@ def test_doubt_is_the_loss_that_a_forecast_expects_of_itself(rule):
 
 
 @pytest.mark.parametrize("ties", ["share", "order"])
-def test_sums_of_finite_values_are_those_of_rows_in_order(ties):
-    rng = np.random.default_rng(0)
-    y, p = rng.integers(0, 3, 400), rng.dirichlet(np.ones(3), 400).round(1)
-    p[:, 2] = 1 - p[:, 0] - p[:, 1]
-    p = np.abs(p)
-    table = RowTable.of(Forecasts(y, p, normalize=True), [vx.brier])
-    options = Options(Resampling(replicates=0), [0, 0.1, 0.3, 0.8], ties=ties)
-    values = table.losses[vx.brier]
-    for weights in (np.ones(400), rng.integers(0, 4, 400).astype(float)):
-        order = RowOrder(values, ties)
-        cuts = Cuts(order, RowWeights(table, weights, options, counting=False))
-        ordered = values[order.rows]
-        quick, plain = (
-            cuts.sums(values, lambda n, own=ordered: own[:n], finite=finite) for finite in (True, False)
-        )
-        assert quick == pytest.approx(plain, rel=1e-12)
-
-
-@pytest.mark.parametrize(("n", "values"), [(1, 1), (2, 1), (2, 9), (50, 3), (50, 25), (50, 1000)])
-def test_the_run_of_a_row_is_all_that_tie_with_it(n, values):
-    key = np.random.default_rng(n + values).integers(0, values, n) / 7
-    order = RowOrder(key, "share")
-    ordered = key[order.rows].tolist()
-    starts, ends = order.run_of(np.arange(n))
-    assert ordered == sorted(key.tolist(), reverse=True)
-    assert starts.tolist() == [ordered.index(x) for x in ordered]
-    assert ends.tolist() == [ordered.index(x) + ordered.count(x) for x in ordered]
-    alone = RowOrder(key, "order").run_of(np.arange(n))
-    assert [own.tolist() for own in alone] == [list(range(n)), list(range(1, n + 1))]
+@pytest.mark.parametrize("infinite", [False, True])
+def test_a_cut_reaches_as_many_rows_as_its_weight_takes(ties, infinite):
+    """The worst half of the rows have a hundredth of the weight, and an infinite loss may have none."""
+    n = 400
+    top = np.linspace(0.05, 0.95, n)
+    y, p = np.zeros(n, int), np.stack([top, 1 - top], axis=1)
+    weights = np.where(np.arange(n) < n // 2, 1.0, 100.0)
+    if infinite:
+        p[0], weights[0] = [0, 1], 0.0
+    removed = [0, 0.004, 0.3]
+    curve = vx.retention(y, p, rule="brier", metric=vx.log_score, removed=removed, ties=ties, weights=weights)
+    loss = np.where(weights > 0, -np.log(np.maximum(p[:, 0], 1e-300)), 0.0)
+    gone = np.floor(np.array(removed) * weights.sum())
+    before = np.cumsum(weights) - weights
+    for value, taken in zip(curve.values, gone, strict=True):
+        kept = weights - np.clip(taken - before, 0.0, weights)
+        assert value == pytest.approx((kept @ loss) / kept.sum(), rel=1e-12)
 
 
 def test_infinite_losses_go_first():

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from verax._settings import settings
-from verax.analyses.retention.cuts import Metric, Options, named
+from verax.analyses.retention.cuts import Cuts, Metric, Options, named
 from verax.analyses.retention.result import Measured
 from verax.analyses.retention.summaries import CurveRecipe, Histograms, Measures
 from verax.analyses.sampled import drawn_groups
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inference.bootstrap import widened_over_groups
+from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.threads import side_by_side
 from verax.scores.metrics import KAPPA_COSTS, METRICS, cost_matrix
@@ -137,17 +137,17 @@ def _macro_ppv(kept: Floats, table: Floats, share: float) -> Range:
 
 
 def _of_share(name: str) -> Callable[[Floats, Floats, float], Range]:
-    """Of a share of two classes: what it counts, and what else it is among."""
+    """The range of a share of two classes, from what it counts and what else it is among."""
     part, whole = SHARES[name]
     masks = part, whole - part
     scale = float(whole.max())
 
-    def found(kept: Floats, table: Floats, share: float) -> Range:
+    def range_of(kept: Floats, table: Floats, share: float) -> Range:
         good, bad = (np.array([(kept * mask).sum()]) for mask in masks)
         here = np.array([(table * masks[0]).sum()]), np.array([(table * masks[1]).sum()])
         return _share_of(good, bad, here, share, scale * float(table.sum()))
 
-    return found
+    return range_of
 
 
 _sensitivity, _specificity = _of_share("sensitivity"), _of_share("specificity")
@@ -159,7 +159,7 @@ def _youden(kept: Floats, table: Floats, share: float) -> Range:
 
 
 def _likelihood_ratio(positive: bool) -> Callable[[Floats, Floats, float], Range]:
-    def found(kept: Floats, table: Floats, share: float) -> Range:
+    def range_of(kept: Floats, table: Floats, share: float) -> Range:
         sens, spec = _sensitivity(kept, table, share), _specificity(kept, table, share)
         over = sens if positive else (1 - sens[1], 1 - sens[0])
         under = (1 - spec[1], 1 - spec[0]) if positive else spec
@@ -167,7 +167,7 @@ def _likelihood_ratio(positive: bool) -> Callable[[Floats, Floats, float], Range
             return -np.inf, np.inf
         return over[0] / under[1], over[1] / under[0]
 
-    return found
+    return range_of
 
 
 def _of_kappa(costs: str) -> Callable[[Floats, Floats, float], Range]:
@@ -220,16 +220,17 @@ class Bins:
 
     Attributes
     ----------
-    weights : (n,) array
-        The weight of each bin.
+    keys, rows, weights, squares : (n,) arrays
+        The key of each bin, the number of its rows, and the sums of their weights and of the squares.
     sums, infinite, least, most : (n, V) arrays
         The sums of each value, the weight of the rows where it is infinite, and its extremes.
     tied : (n,) bool array
         Whether the rows of a bin are all equal in what ranks them.
     rank, cell, counts : (m,) arrays
-        Of each cell of each bin: the number of the bin, the cell and the weight.
+        Of each cell of each bin, from the best bin on: the number of the bin, the cell and the weight.
     """
 
+    rows: Floats
     weights: Floats
     squares: Floats
     sums: Floats
@@ -244,19 +245,24 @@ class Bins:
     cell_squares: Floats
     n_cells: int
 
-    def __init__(self, found: Histogram) -> None:
-        bins, cells = found.bins.total, found.cells.total
+    def __init__(self, histogram: Histogram) -> None:
+        bins, cells = histogram.bins.total, histogram.cells.total
         columns = bins.sums.high[::-1]
-        self.weights, self.squares = columns[:, 1], columns[:, 2]
-        each = columns[:, 3:].reshape(len(columns), found.n_values, 5)
-        self.sums, self.second, self.crossed, self.crossed_second, self.infinite = np.moveaxis(each, 2, 0)
+        self.keys: Ints = bins.keys[::-1]
+        self.rows, self.weights, self.squares = columns[:, 0], columns[:, 1], columns[:, 2]
+        by_value = columns[:, 3:].reshape(len(columns), histogram.n_values, 5)
+        self.sums, self.second, self.crossed, self.crossed_second, self.infinite = np.moveaxis(by_value, 2, 0)
         self.least, self.most = bins.least[::-1], bins.most[::-1]
         # Rows that all tie also count in part in the order of the rows.
         self.tied: Any = self.least[:, -1] == self.most[:, -1]
-        number, self.cell = np.divmod(cells.keys, max(found.n_cells, 1))
+        number, self.cell = np.divmod(cells.keys, max(histogram.n_cells, 1))
         self.rank: Ints = len(columns) - 1 - np.searchsorted(bins.keys, number)
         self.counts, self.cell_squares = cells.sums.high[:, 0], cells.sums.high[:, 1]
-        self.n_cells = found.n_cells
+        self.n_cells = histogram.n_cells
+
+    def sums_of(self, i: int) -> Floats:
+        """The sums of one value, infinite where it is for some row."""
+        return np.where(self.infinite[:, i] > 0, np.inf, self.sums[:, i])
 
     def drawn(self, n: int, seed: int, *, copies: bool) -> Iterator[Bins]:
         """Bootstrap replicates of independent rows.
@@ -278,85 +284,63 @@ class Bins:
         spread = np.maximum(second - mean * (2 * inner - mean * square), 0.0) / self.weights[:, None]
         for _ in range(n):
             times = rng.multinomial(round(rows.sum()), rows / rows.sum()) if even else rng.poisson(rows)
-            own = np.asarray(unit * times)
-            w = np.bincount(self.rank, own, len(self.weights)) if self.n_cells else own
-            drawn = copy.copy(self)
-            drawn.weights, drawn.counts = w.astype(float), own if self.n_cells else self.counts
+            counts = np.asarray(unit * times)
+            w = np.bincount(self.rank, counts, len(self.weights)) if self.n_cells else counts
+            replicate = copy.copy(self)
+            replicate.weights, replicate.counts = w.astype(float), counts if self.n_cells else self.counts
             noise = rng.standard_normal(spread.shape) * np.sqrt(spread * w[:, None])
-            here = (w > 0)[:, None]
-            drawn.sums = mean * w[:, None] + noise
-            drawn.infinite = np.where(here, self.infinite, 0.0)
-            yield drawn
+            replicate.sums = mean * w[:, None] + noise
+            replicate.infinite = np.where((w > 0)[:, None], self.infinite, 0.0)
+            yield replicate
 
 
-class BinCuts:
-    """Where cuts fall among bins.
+def observed_and_drawn(
+    order: Histogram, groups: Sequence[Histogram], plan: Resampling, most: int
+) -> Iterator[Bins]:
+    """Bins of all rows, then of each replicate; those of independent rows have at most `most` keys."""
+    if groups:
+        yield Bins(order.coarser(max(0, groups[0].level - order.level)))
+        yield from (Bins(replicate) for replicate in groups if len(replicate.bins.total.keys))
+    else:
+        observed = Bins(order.at_most(most))
+        yield observed
+        yield from observed.drawn(plan.replicates, plan.seed, copies=plan.copies)
 
-    Attributes
-    ----------
-    at : (C,) int array
-        The bin that each cut falls into; worse ones are removed.
-    share : array of shape (C,)
-        Which share of it is removed.
-    open : (C,) bool array
-        Whether it is unknown which rows of the bin are removed.
-    """
+
+class BinCuts(Cuts):
+    """Where cuts fall among bins."""
 
     def __init__(self, bins: Bins, options: Options, unit: float | None) -> None:
         self._bins = bins
-        cumulative = np.cumsum(bins.weights)
-        total = float(cumulative[-1])
-        taken = options.taken(total, unit)
-        # A replicate without weight has no values.
-        self.kept: Floats = total - taken if total else taken + np.nan
-        self.at: Ints = np.minimum(np.searchsorted(cumulative, taken, side="right"), len(cumulative) - 1)
-        before = np.where(self.at > 0, cumulative[self.at - 1], 0.0)
-        weight = bins.weights[self.at]
-        share = np.divide(taken - before, weight, out=np.zeros_like(before), where=weight > 0)
-        self.share: Floats = np.clip(share, 0.0, 1.0)
-        # Where it is unknown which rows are removed.
-        self.open: Any = (self.share > 0) & (self.share < 1) & ~bins.tied[self.at]
-
-    def _better(self, column: Floats) -> Floats:
-        """The sums over the bins that are better than that of each cut."""
-        after = np.cumsum(np.concatenate([[0.0], column[::-1]]))[::-1]
-        return np.asarray(after[self.at + 1])
+        total = float(bins.weights.sum())
+        super().__init__(bins.weights, options.taken(total, unit), total)
+        # Where it is unknown which rows of the bin are removed.
+        self.open: Any = (self.share > 0) & (self.share < 1) & ~bins.tied[self.starts]
 
     def mean(self, i: int) -> tuple[Floats, Floats]:
         """The mean of a value over the rows kept at each cut, and how far it can be from that of the rows."""
-        bins, at = self._bins, self.at
-        total, left = bins.sums[:, i], 1 - self.share
-        values = (self._better(total) + left * total[at]) / self.kept
-        sums = total[at], bins.weights[at], bins.least[at, i], bins.most[at, i]
-        low, high = removed_sums(*sums, self.share)
-        off = np.maximum(high - self.share * total[at], self.share * total[at] - low) / self.kept
-        bounds = np.where(self.open & (bins.least[at, i] < bins.most[at, i]), off, 0.0)
-        beyond, here = self._better(bins.infinite[:, i]) > 0, bins.infinite[at, i] > 0
-        mixed = here & self.open & (bins.least[at, i] < np.inf)
-        bounds = np.where(beyond, 0.0, np.where(mixed, np.inf, bounds))
-        return np.where(beyond | (here & (left > 0)), np.inf, values), bounds
+        bins, at = self._bins, self.starts
+        least, most, total = bins.least[at, i], bins.most[at, i], bins.sums[at, i]
+        low, high = removed_sums(total, bins.weights[at], least, most, self.share)
+        off = np.maximum(high - self.share * total, self.share * total - low) / self.kept
+        bounds = np.where(self.open & (least < most), off, 0.0)
+        mixed = (bins.infinite[at, i] > 0) & self.open & (least < np.inf)
+        bounds = np.where(self.better(bins.infinite[:, i]) > 0, 0.0, np.where(mixed, np.inf, bounds))
+        return self.sums(bins.sums_of(i)) / self.kept, bounds
 
-    def tables(self, n_classes: int) -> tuple[Floats, Floats]:
+    def bin_tables(self, n_classes: int) -> tuple[Floats, Floats]:
         """(C, K, K) counts of the rows kept at each cut, and of the bins that the cuts fall into."""
-        bins, n, n_cells = self._bins, len(self.at), self._bins.n_cells
-        # A bin is kept by the cuts that fall into worse ones.
-        last = np.searchsorted(self.at, bins.rank, side="left")
-        found = np.bincount(last * n_cells + bins.cell, bins.counts, (n + 1) * n_cells)
-        kept = np.cumsum(found.reshape(n + 1, n_cells)[::-1], axis=0)[::-1][1:].astype(float)
-        inside = np.zeros((n, n_cells))
-        # Cells are in the order of their bins, from the best on.
-        first, end = (np.searchsorted(-bins.rank, -self.at, side=side) for side in ("left", "right"))
-        for c in range(n):
-            own = slice(first[c], end[c])
-            inside[c, bins.cell[own]] = bins.counts[own]
-        kept += (1 - self.share)[:, None] * inside
-        kept[kept <= 1e-12 * (self.kept + 1e-300)[:, None]] = 0.0
-        shape = (n, n_classes, n_classes)
-        return kept.reshape(shape), inside.reshape(shape)
+        bins = self._bins
+        counts = np.bincount(bins.cell, bins.counts, bins.n_cells)
+        rank = bins.rank[::-1]
+        runs = np.searchsorted(rank, self.starts), np.searchsorted(rank, self.starts, side="right")
+        tables = self.tables(bins.cell[::-1], bins.counts[::-1], counts, runs)
+        kept, inside = (table.reshape(-1, n_classes, n_classes) for table in tables)
+        return kept, inside
 
 
 def binned_values(
-    found: Histograms,
+    histograms: Histograms,
     recipe: CurveRecipe,
     metrics: Sequence[Metric],
     options: Options,
@@ -378,16 +362,16 @@ def binned_values(
                 values=[metric.name],
             )
     measures, plan = recipe.measures, options.plan
-    unit = options.unit(found)
+    unit = options.unit(histograms)
 
-    def drawn(order: str) -> dict[str, Floats]:
-        return _replicates(found, order, measures, options, n_classes) if plan.replicates else {}
+    def deviations_of(order: str) -> dict[str, Floats]:
+        return _deviations(histograms, order, measures, options, n_classes) if plan.replicates else {}
 
     # Replicates come from few bins, so that threads may draw them at once; the curves themselves take memory.
-    n_bins = max(len(histogram.bins.total.keys) for histogram in found.orders.values())
-    draws = side_by_side(drawn, list(found.orders), n_bins)
+    n_bins = max(len(histogram.bins.total.keys) for histogram in histograms.orders.values())
+    deviations_by_order = side_by_side(deviations_of, list(histograms.orders), n_bins)
     curves: dict[str, list[Measured]] = {}
-    for (order, histogram), deviations in zip(found.orders.items(), draws, strict=True):
+    for (order, histogram), deviations in zip(histograms.orders.items(), deviations_by_order, strict=True):
         values, bounds = _measured(BinCuts(Bins(histogram), options, unit), measures, n_classes)
         curves[order] = []
         for name in map(named, metrics):
@@ -395,17 +379,17 @@ def binned_values(
             replicates = np.zeros((0, len(exact)))
             if deviations:
                 replicates = options.fill(exact + deviations[name])
-                if found.replicates[order]:
-                    n_groups = effective_groups(histogram, found.replicates[order])
+                if histograms.replicates[order]:
+                    n_groups = effective_groups(histogram, histograms.replicates[order])
                     replicates = widened_over_groups(replicates, exact, n_groups, plan.confidence)
             curves[order].append((exact, replicates, np.where(np.isnan(exact), 0.0, bounds[name])))
     return curves
 
 
-def effective_groups(histogram: Histogram, drawn: Sequence[Histogram]) -> float:
+def effective_groups(histogram: Histogram, replicates: Sequence[Histogram]) -> float:
     """How many groups of equal weight tell as much as those that replicates were drawn of."""
-    own, *weights = (float(each.bins.total.sums.high[:, 1].sum()) for each in (histogram, *drawn))
-    return drawn_groups(np.array(weights), own)
+    whole, *weights = (float(drawn.bins.total.sums.high[:, 1].sum()) for drawn in (histogram, *replicates))
+    return drawn_groups(np.array(weights), whole)
 
 
 def _measured(
@@ -418,7 +402,7 @@ def _measured(
         name = named(measure)
         values[name], bounds[name] = cuts.mean(i)
     if measures.tables:
-        kept, inside = cuts.tables(n_classes)
+        kept, inside = cuts.bin_tables(n_classes)
         for metric in measures.tables:
             values[metric.name] = metric.of(kept)
             if bounded:
@@ -428,21 +412,14 @@ def _measured(
     return values, bounds
 
 
-def _replicates(
-    found: Histograms, order: str, measures: Measures, options: Options, n_classes: int
+def _deviations(
+    histograms: Histograms, order: str, measures: Measures, options: Options, n_classes: int
 ) -> dict[str, Floats]:
     """How far the values of each bootstrap replicate are from those of all rows, from the same wider bins."""
-    groups = found.replicates[order]
-    if groups:
-        base = Bins(found.orders[order].coarser(max(0, groups[0].level - found.orders[order].level)))
-        draws: Iterator[Bins] = (Bins(each) for each in groups if len(each.bins.total.keys))
-    else:
-        base = Bins(found.orders[order].at_most(_DRAWN_FROM))
-        draws = base.drawn(options.plan.replicates, options.plan.seed, copies=options.plan.copies)
-    unit = options.unit(found)
+    unit, replicates = options.unit(histograms), histograms.replicates[order]
     observed, *drawn = (
-        _measured(BinCuts(each, options, unit), measures, n_classes, bounded=False)[0]
-        for each in chain([base], draws)
+        _measured(BinCuts(bins, options, unit), measures, n_classes, bounded=False)[0]
+        for bins in observed_and_drawn(histograms.orders[order], replicates, options.plan, _DRAWN_FROM)
     )
     with np.errstate(invalid="ignore"):
-        return {name: np.array([each[name] for each in drawn]) - observed[name] for name in observed}
+        return {name: np.array([values[name] for values in drawn]) - observed[name] for name in observed}

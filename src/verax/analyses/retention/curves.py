@@ -16,9 +16,9 @@ from verax.analyses.retention.bins import binned_values
 from verax.analyses.retention.cuts import (
     Area,
     CurveMetric,
-    Cuts,
     Metric,
     Options,
+    RowCuts,
     RowOrder,
     RowWeights,
     Ties,
@@ -77,13 +77,13 @@ def curves_of(
         bool(functions),
         bounded,
     )
-    found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
-    curves = read_curves(found["curves"], recipe, metrics, options, handle.n_classes)
-    return curves.with_skipped(found.skipped).with_faults(faults_in(handle, found))
+    summaries = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
+    curves = read_curves(summaries["curves"], recipe, metrics, options, handle.n_classes)
+    return curves.with_skipped(summaries.skipped).with_faults(faults_in(handle, summaries))
 
 
 def read_curves(
-    found: Histograms,
+    histograms: Histograms,
     recipe: CurveRecipe,
     metrics: Sequence[Metric],
     options: Options,
@@ -95,13 +95,13 @@ def read_curves(
 
     If that is the `last` use of rows in memory, what ranks them is let go, because it takes much memory.
     """
-    found = recipe.fitting(found)
-    if found.rows is None:
-        values = binned_values(found, recipe, metrics, options, n_classes)
+    histograms = recipe.fitting(histograms)
+    if histograms.rows is None:
+        values = binned_values(histograms, recipe, metrics, options, n_classes)
     else:
         # Without draws and with tied rows counted in part, the order of the rows does not matter.
         ordered = options.plan.replicates or options.ties == "order"
-        kept = found.rows.in_order() if ordered else found.rows
+        kept = histograms.rows.in_order() if ordered else histograms.rows
         ranks = dict(kept.ranks)
         if last:
             kept.forget_ranks()
@@ -128,7 +128,7 @@ def _values_of_rows(
     def values(weights: Any) -> Floats:
         """All curves for one vector of weights: (metrics, orders, cuts)."""
         sample = RowWeights(rows, weights, options, counting=counting)
-        cuts = [Cuts(order, sample) for order in orders.values()]
+        cuts = [RowCuts(order, sample) for order in orders.values()]
         return options.fill(measured(measures, cuts, cells))
 
     observed = values(np.ones(len(kept), np.uint8) if rows.weights is None else rows.weights)
@@ -379,10 +379,10 @@ def _metrics(
 
 def as_list_metrics(metric: MetricLike | Sequence[MetricLike]) -> list[Metric]:
     """One or several metrics of top lists, names looked up; each once."""
-    found = [m if isinstance(m, (Rule, RowMetric)) else find_list_metric(m) for m in _listed(metric)]
-    if not found:
+    metrics = [m if isinstance(m, (Rule, RowMetric)) else find_list_metric(m) for m in _listed(metric)]
+    if not metrics:
         raise InputError("must name at least one metric", argument="metric")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(metrics))
 
 
 def as_metrics(
@@ -391,12 +391,12 @@ def as_metrics(
     normalize: Normalization = None,
 ) -> list[Metric]:
     """One or several metrics, names looked up; each once."""
-    found: dict[Any, Metric] = {}
+    metrics: dict[Any, Metric] = {}
     for given in _listed(metric):
         if isinstance(given, str):
-            found[given] = find_metric(given, costs=costs, normalize=normalize)
+            metrics[given] = find_metric(given, costs=costs, normalize=normalize)
         elif isinstance(given, (DecisionMetric, Rule)) or (callable(given) and not isinstance(given, type)):
-            found[given] = given
+            metrics[given] = given
         else:
             raise InputError(
                 f"must be a name, a rule or a function, not {show(given)}",
@@ -404,6 +404,6 @@ def as_metrics(
                 kind="type",
                 values=[given],
             )
-    if not found:
+    if not metrics:
         raise InputError("must name at least one metric", argument="metric")
-    return list(found.values())
+    return list(metrics.values())

@@ -1,4 +1,4 @@
-"""Rows in an order, cut at shares of their weight: what curves are made of.
+"""Cuts of ordered rows, or of bins of rows, at shares of their weight.
 
 Rows are sorted once. A bootstrap replicate is a vector of multiplicities along that order, and a
 cut may split a row's copies, so nothing is sorted again and the result is that of explicit resampling.
@@ -9,9 +9,8 @@ place in the data instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
@@ -58,7 +57,7 @@ class _Weights(Protocol):
 
 
 class Options:
-    """How curves are cut, summed up and resampled; checked once."""
+    """Cuts, areas and replicates of curves; checked once."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class Options:
         self.area, self.undefined, self.ties = area, undefined, ties
 
     def taken(self, total: float, unit: float | None) -> Floats:
-        """How much of a total weight is removed at each cut: whole units where weights have one."""
+        """The weight removed of a total at each cut: whole units where weights have one."""
         if unit is None:
             return np.asarray(total * self.shares)
         n = round(total / unit)
@@ -88,7 +87,7 @@ class Options:
         return unit * self._taken[n]
 
     def unit(self, weights: _Weights) -> float | None:
-        """What cuts remove whole numbers of: copies, or the common unit of weights."""
+        """The unit that cuts remove whole numbers of: copies, or the common unit of weights."""
         if self.plan.copies:
             return 1.0 if weights.whole else None
         return weights.unit
@@ -141,28 +140,26 @@ class RowOrder:
     ----------
     rows : (N,) int array
         The rows, the worst first.
-    tied : (R, 2) int array
-        The places in `rows` where runs of two and more tied rows start and end; empty where no rows tie, or
-        where ties are split by the order of the data.
+    ends : (R + 1,) int array or None
+        The places in `rows` between which rows tie; None where no rows do, or where ties are split by the
+        order of the data.
     """
 
     def __init__(self, key: Floats, ties: Ties) -> None:
         order, rises = rounded_order(key)
-        # Several orders of many rows are held at a time.
-        self.rows: Ints = order[::-1].astype(np.int32) if len(order) < 2**31 else order[::-1]
-        self.tied: Ints = np.zeros((0, 2), np.int64)
+        # Several orders of many rows are kept at a time.
+        small = np.int32 if len(order) < 2**31 else np.int64
+        self.rows: Ints = order[::-1].astype(small)
+        self.ends: Ints | None = None
         if ties == "share" and not rises.all():
-            equal = np.concatenate([[False], ~rises[::-1], [False]])
-            self.tied = np.flatnonzero(equal[1:] != equal[:-1]).reshape(-1, 2)
-            self.tied[:, 1] += 1
+            self.ends = np.flatnonzero(np.concatenate([[True], rises[::-1], [True]])).astype(small)
 
     def run_of(self, places: Ints) -> tuple[Ints, Ints]:
         """Where the runs of tied rows start and end that some places are in."""
-        if not len(self.tied):
+        if self.ends is None:
             return places, places + 1
-        starts, ends = self.tied[np.maximum(np.searchsorted(self.tied[:, 0], places, side="right") - 1, 0)].T
-        within = (starts <= places) & (places < ends)
-        return np.where(within, starts, places), np.where(within, ends, places + 1)
+        run = np.searchsorted(self.ends, places, side="right")
+        return self.ends[run - 1], self.ends[run]
 
 
 class RowWeights:
@@ -182,115 +179,97 @@ class RowWeights:
 
 
 class Cuts:
-    """Where the cuts fall along an order, for one sample.
-
-    Few rows are removed as a rule, so everything is found from the end where rows are removed.
+    """Where cuts fall along rows, or bins of rows, from the worst on.
 
     Attributes
     ----------
+    kept : array of shape (C,)
+        The weight kept at each cut; NaN where a replicate has none, so that its values are undefined.
     starts, ends : (C,) int arrays
-        The run of tied rows that each cut falls into; the rows before it are removed.
+        The run of tied rows that each cut falls into, or the bin; all before it are removed.
     part, share : array of shape (C,)
         How much of the weight of this run is removed, and which share of it.
     """
 
-    order: RowOrder
-    sample: RowWeights
-    starts: Ints
-    ends: Ints
-
-    def __init__(self, order: RowOrder, sample: RowWeights) -> None:
-        self.order, self.sample, taken = order, sample, sample.taken
-        n = len(order.rows)
-        # A replicate may have rows without weight only.
-        share = taken[-1] / sample.total if sample.total else 1.0
-        length = min(n, int(1.1 * n * share) + 64)
-        while True:
-            self.weights: Floats = sample.weights[order.rows[:length]].astype(float, copy=False)
-            cumulative = np.cumsum(self.weights)
-            at = np.minimum(np.searchsorted(cumulative, taken, side="right"), n - 1)
-            self.starts, self.ends = order.run_of(at)
-            if self.ends[-1] <= length:
-                break
-            length = min(n, max(2 * length, int(self.ends[-1])))
+    def __init__(self, weights: Floats, taken: Floats, total: float, order: RowOrder | None = None) -> None:
+        self.kept: Floats = total - taken if total else taken + np.nan
+        cumulative = np.cumsum(weights)
+        at = np.minimum(np.searchsorted(cumulative, taken, side="right"), len(weights) - 1)
+        self.starts, self.ends = (at, at + 1) if order is None else order.run_of(at)
         before = np.where(self.starts > 0, cumulative[self.starts - 1], 0.0)
         self.part: Floats = taken - before
-        run = cumulative[self.ends - 1] - before
-        self.share: Floats = np.divide(self.part, run, out=np.zeros_like(run), where=run > 0)
-        # Cuts through several tied rows; the others split the copies of one row at most.
-        self._tied = np.flatnonzero((self.ends - self.starts > 1) & (self.part > 0)).tolist()
+        run = cumulative[np.minimum(self.ends, len(weights)) - 1] - before
+        share = np.divide(self.part, run, out=np.zeros_like(run), where=run > 0)
+        self.share: Floats = np.clip(share, 0.0, 1.0)
 
-    @property
-    def kept(self) -> Floats:
-        """The weight kept at each cut; NaN where a replicate has none, so that its values are undefined."""
-        return self.sample.total - self.sample.taken if self.sample.total else self.sample.taken + np.nan
+    def better(self, terms: Floats, base: float = 0.0) -> Floats:
+        """Sums over what is better than the run of each cut: of the first terms, and a base of all others."""
+        return np.asarray(np.cumsum(np.concatenate([[base], terms[::-1]]))[len(terms) - self.ends])
 
-    def tables(self, cells: Ints, step: int) -> Iterator[Floats]:
-        """Weighted counts of the rows kept, (step, cells) for `step` cuts at a time.
+    def sums(self, terms: Floats, base: float = 0.0) -> Floats:
+        """Sums over what is kept at each cut."""
+        stretches = np.ravel([self.starts, self.ends], order="F")
+        with np.errstate(invalid="ignore"):
+            runs = np.add.reduceat(np.append(terms, 0.0), stretches)[::2]
+            return self.better(terms, base) + np.where(self.share < 1, (1 - self.share) * runs, 0.0)
+
+    def tables(
+        self, cells: Ints, weights: Floats, counts: Floats, runs: tuple[Ints, Ints], some: slice = slice(None)
+    ) -> tuple[Floats, Floats]:
+        """Weighted counts of what is kept at some cuts, and of their runs, (C, cells) each.
 
         Parameters
         ----------
-        cells : (N,) int array
-            The cell of each row, in the order.
+        cells, weights : (N,) arrays
+            The cells from the worst on, and their weights; those beyond the last run may be left out.
+        counts : array
+            The weights of all cells.
+        runs : tuple of two (C,) int arrays
+            The places in these of the run of each cut.
         """
-        n_cells = self.sample.counts.size
-        removed_before = np.zeros(n_cells)
-        for first in range(0, len(self.starts), step):
-            starts = self.starts[first : first + step]
-            begin = self.starts[first - 1] if first else 0
-            # Each removed row counts from the first cut that removes it on.
-            cut = np.repeat(np.arange(len(starts)), np.diff(starts, prepend=begin)) * n_cells
-            place = slice(begin, starts[-1])
-            new = np.bincount(cut + cells[place], self.weights[place], len(starts) * n_cells).astype(float)
-            removed = np.cumsum(new.reshape(len(starts), n_cells), axis=0)
-            removed += removed_before
-            removed_before = removed[-1].copy()
-            self._remove_parts(removed, first, cells)
-            np.subtract(self.sample.counts, removed, out=removed)
-            # A cell whose rows are all removed may keep a rounding error, which kappa would count as a class.
-            removed[removed <= 1e-12 * self.sample.total] = 0.0
-            yield removed
+        n_cells = len(counts)
+        places, at = np.unique([runs[0][some], runs[1][some]], return_inverse=True)
+        starts, ends = at.reshape(2, -1)
+        stretch = np.repeat(np.arange(len(places)) * n_cells, np.diff(places, prepend=0))
+        first = slice(0, places[-1])
+        between = np.bincount(stretch + cells[first], weights[first], len(places) * n_cells)
+        between = between.reshape(len(places), n_cells).astype(float, copy=False)
+        # No run starts or ends inside another.
+        inside = between[ends]
+        kept = np.cumsum(between, axis=0, out=between)[starts]
+        kept += self.share[some, None] * inside
+        np.subtract(counts, kept, out=kept)
+        # A cell whose rows are all removed may keep a rounding error, which kappa would count as a class.
+        kept[kept <= 1e-12 * counts.sum()] = 0.0
+        return kept, inside
 
-    def _remove_parts(self, removed: Floats, first: int, cells: Ints) -> None:
-        """Remove what each of the cuts from `first` on takes of the run of tied rows that it falls into."""
-        cuts = slice(first, first + len(removed))
-        alone = first + np.flatnonzero((self.ends - self.starts)[cuts] == 1)
-        removed[alone - first, cells[self.starts[alone]]] += self.part[alone]
-        for t in self._tied:
-            if cuts.start <= t < cuts.stop:
-                run = slice(self.starts[t], self.ends[t])
-                tied = np.bincount(cells[run], self.weights[run], removed.shape[1])
-                removed[t - first] += self.share[t] * tied
 
-    def sums(self, values: Floats, first: Callable[[int], Floats], *, finite: bool) -> Floats:
-        """Weighted sums of `values`, one per row, over the rows kept at each cut.
+class RowCuts(Cuts):
+    """Where the cuts fall along an order of rows, for one sample.
 
-        `first` gives those of the first n rows in the order. Where all values are finite, the rows that every
-        cut keeps need not be in order.
-        """
-        n, base = (len(self.weights), self._beyond(values)) if finite else (len(self.order.rows), 0.0)
-        ordered = first(n)[::-1]
-        weights = self.weights
-        if n > len(weights):
-            weights = self.sample.weights[self.order.rows].astype(float, copy=False)
-        weights = weights[::-1]
-        with np.errstate(invalid="ignore"):
-            terms = weights * ordered
-            if not finite:
-                terms[weights == 0] = 0.0
-            cumulative = np.cumsum(np.concatenate([[base], terms]))
-            left = weights[n - self.ends] - self.part
-            parts = np.where(left > 0, left * ordered[n - self.ends], 0.0)
-            for t in np.flatnonzero(self.ends - self.starts > 1):
-                run = terms[n - self.ends[t] : n - self.starts[t]].sum()
-                parts[t] = (1 - self.share[t]) * run if self.share[t] < 1 else 0.0
-            return np.asarray(cumulative[n - self.ends] + parts)
+    Few rows are removed as a rule, so all is looked up of the worst rows only, if the last cut is among them.
+    """
 
-    def _beyond(self, values: Floats) -> float:
-        """The weighted sum of finite `values` over the rows that lie beyond all cuts."""
+    def __init__(self, order: RowOrder, sample: RowWeights) -> None:
+        self.order, self.sample = order, sample
+        n = len(order.rows)
+        # A replicate may have rows without weight only.
+        share = sample.taken[-1] / sample.total if sample.total else 1.0
+        for length in (min(n, int(1.1 * n * share) + 64), n):
+            self.weights: Floats = sample.weights[order.rows[:length]].astype(float, copy=False)
+            super().__init__(self.weights, sample.taken, sample.total, order)
+            if self.ends[-1] < length:
+                break
+
+    def beyond(self, values: Floats, *, finite: bool) -> float:
+        """The weighted sum of `values`, one per row, over the rows that lie beyond all cuts."""
         weights = self.sample.weights.copy()
-        weights[self.order.rows[: len(self.weights)]] = 0.0
-        return dot(weights, values)
+        weights[self.order.rows[: len(self.weights)]] = 0
+        return dot(weights, values if finite else np.where(weights > 0, values, 0.0))
+
+    def row_tables(self, cells: Ints, some: slice) -> Floats:
+        """Weighted counts of the rows kept at some cuts, from the cell of each row in the order."""
+        return self.tables(cells, self.weights, self.sample.counts, (self.starts, self.ends), some)[0]
 
     def rows(self, t: int) -> Ints:
         """The rows kept at one cut, the best first, copies repeated.
@@ -372,28 +351,33 @@ class CurveMetric:
         if self._values is not None:
             self._finite = bool(np.isfinite(self._values).all())
 
-    def along(self, cuts: Cuts) -> Floats:
+    def along(self, cuts: RowCuts) -> Floats:
         """The metric at each cut along an order, where it needs no counts."""
-        if self._values is not None:
-            return cuts.sums(self._values, partial(self._along, cuts.order), finite=self._finite) / cuts.kept
-        return np.array([self._of_rows(cuts.rows(t)) for t in range(len(cuts.starts))])
+        if self._values is None:
+            return np.array([self._of_rows(cuts.rows(t)) for t in range(len(cuts.starts))])
+        first = self._first_rows(cuts.order, len(cuts.weights))
+        with np.errstate(invalid="ignore"):
+            terms = cuts.weights * first
+        if not self._finite:
+            terms[cuts.weights == 0] = 0.0
+        return cuts.sums(terms, cuts.beyond(self._values, finite=self._finite)) / cuts.kept
 
-    def _along(self, order: RowOrder, n: int) -> Floats:
+    def _first_rows(self, order: RowOrder, n: int) -> Floats:
         """The values of the n rows that come first."""
         assert self._values is not None
-        found = self._first.get(order)
-        if found is None or len(found) < n:
-            found = self._first[order] = self._values[order.rows[:n]]
-        return found[:n]
+        values = self._first.get(order)
+        if values is None or len(values) < n:
+            values = self._first[order] = self._values[order.rows[:n]]
+        return values[:n]
 
     def _of_rows(self, kept: Ints) -> float:
         assert callable(self._metric)
         return float(self._metric(self.rows.y[kept], self.rows.p[kept]))
 
 
-def measured(measures: Sequence[CurveMetric], cuts: Sequence[Cuts], cells: Sequence[Ints]) -> Floats:
+def measured(measures: Sequence[CurveMetric], cuts: Sequence[RowCuts], cells: Sequence[Ints]) -> Floats:
     """All measures at each cut along each order: (measures, orders, cuts)."""
-    n_cuts = len(cuts[0].starts)
+    n_cuts, k = len(cuts[0].starts), measures[0].rows.n_classes
     values = np.empty((len(measures), len(cuts), n_cuts))
     counted = []
     for j, measure in enumerate(measures):
@@ -401,17 +385,10 @@ def measured(measures: Sequence[CurveMetric], cuts: Sequence[Cuts], cells: Seque
             counted.append((j, measure.counts))
         else:
             values[j] = [measure.along(along) for along in cuts]
-    if not counted:
-        return values
-    k = measures[0].rows.n_classes
-    if len(cuts) * n_cuts * k * k <= _CELLS:
-        tables = np.array([next(a.tables(c, n_cuts)) for a, c in zip(cuts, cells, strict=True)])
+    step = max(1, _CELLS // (len(cuts) * k * k))
+    for start in range(0, n_cuts if counted else 0, step):
+        some = slice(start, start + step)
+        tables = np.array([a.row_tables(c, some) for a, c in zip(cuts, cells, strict=True)])
         for j, metric in counted:
-            values[j] = metric.of(tables.reshape(len(cuts), n_cuts, k, k))
-    else:
-        step = max(1, _CELLS // (k * k))
-        for i, (along, own) in enumerate(zip(cuts, cells, strict=True)):
-            for first, tables in zip(range(0, n_cuts, step), along.tables(own, step), strict=True):
-                for j, metric in counted:
-                    values[j, i, first : first + step] = metric.of(tables.reshape(-1, k, k))
+            values[j, :, some] = metric.of(tables.reshape(len(cuts), -1, k, k))
     return values

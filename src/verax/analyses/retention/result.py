@@ -351,7 +351,7 @@ Measured = tuple[Floats, Floats, Floats | None]
 
 
 def curves_of_values(
-    found: Mapping[str, Sequence[Measured]],
+    by_order: Mapping[str, Sequence[Measured]],
     metrics: Sequence[Metric],
     options: Options,
     n_classes: int,
@@ -359,9 +359,9 @@ def curves_of_values(
 ) -> RetentionCurves:
     """The curves of every metric in every order; some orders look at the outcome."""
     curves: dict[Any, RetentionCurve] = {}
-    for order, measured in found.items():
-        for metric, own in zip(metrics, measured, strict=True):
-            curve = _curve(order, metric, own, options, n_classes, sees_outcome=order in by_outcome)
+    for order, by_metric in by_order.items():
+        for metric, points in zip(metrics, by_metric, strict=True):
+            curve = _curve(order, metric, points, options, n_classes, sees_outcome=order in by_outcome)
             curves[order if len(metrics) == 1 else (order, curve.metric)] = curve
     return RetentionCurves(curves)
 

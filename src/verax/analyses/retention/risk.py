@@ -116,8 +116,8 @@ def risk_coverage(
         measure = _WRONG_DECISION if costs is None else expected_cost_metric(costs)
     measures = Measures.of([measure], n_classes)
     recipe = CurveRecipe(handle.one_model(), (key,), measures, costs, plan.replicates, plan.seed)
-    found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
-    summary = recipe.fitting(found["curves"])
+    summaries = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
+    summary = recipe.fitting(summaries["curves"])
     if summary.rows is not None:
         kept = summary.rows.in_order() if plan.replicates else summary.rows
         rows, doubts, bins = kept.table([measure], n_classes), kept.ranks[key.name], None
@@ -127,8 +127,10 @@ def risk_coverage(
         none, losses = np.zeros(0, np.int64), bins.total / bins.weight
         rows = RowTable(none, np.zeros((0, 0)), none, {}, bins.weight, None, n_classes)
         doubts = np.arange(len(losses), dtype=float)
-    result = RiskCoverage(key.name, _loss_name(scored, costs), doubts, losses, rows, plan, found.n_rows, bins)
-    return result.with_skipped(found.skipped).with_faults(faults_in(handle, found))
+    result = RiskCoverage(
+        key.name, _loss_name(scored, costs), doubts, losses, rows, plan, summaries.n_rows, bins
+    )
+    return result.with_skipped(summaries.skipped).with_faults(faults_in(handle, summaries))
 
 
 def _loss_name(scored: Rule | None, costs: CostsLike | None) -> str:
@@ -311,8 +313,8 @@ class RiskCoverage(Tabled, MaySkip):
         caution, groups = "", self.rows.groups
         if groups is not None:
             caution = few_groups(len(groups.labels))
-        found = bootstrap_interval(self._drawn(of), plan.confidence, _BOOTSTRAP, caution)
-        return found.within(self._range if bounds is None else bounds)
+        interval = bootstrap_interval(self._drawn(of), plan.confidence, _BOOTSTRAP, caution)
+        return interval.within(self._range if bounds is None else bounds)
 
     def _drawn(self, of: Callable[[RiskCurve], Any]) -> Floats:
         """Numbers of all replicates, (B, ...)."""
@@ -329,7 +331,7 @@ class RiskCoverage(Tabled, MaySkip):
 
     @property
     def _range(self) -> tuple[float, float]:
-        """What risks and areas are between: all losses, and zero for rows that are not kept."""
+        """The range of risks and areas: that of all losses, and zero for rows that are not kept."""
         least, most = (self.losses, self.losses) if self.bins is None else (self.bins.least, self.bins.most)
         return min(0.0, float(least.min())), float(most.max())
 
@@ -364,7 +366,7 @@ class RiskCoverage(Tabled, MaySkip):
         with np.errstate(invalid="ignore"):
             lost = w * self.losses[order]
         lost[~here] = 0.0
-        weight, total, count = (np.add.reduceat(each, runs, dtype=float) for each in (w, lost, here))
+        weight, total, count = (np.add.reduceat(column, runs, dtype=float) for column in (w, lost, here))
         some, whole = weight > 0, weight.sum()
         return RiskCurve(weight[some] / whole, total[some] / whole, count[some])
 

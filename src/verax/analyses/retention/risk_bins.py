@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.retention.bins import Bins, effective_groups
+from verax.analyses.retention.bins import Bins, effective_groups, observed_and_drawn
 from verax.analyses.retention.summaries import Histograms
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.unitsums import check_weight
-from verax.engines.histograms import Histogram
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Bools, Floats
 
@@ -117,13 +116,13 @@ def _reciprocals(before: Floats, row: Floats, count: Floats) -> Floats:
     """Trapezoids under 1 / coverage over the rows of each run; not for the first, which begins at zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first = before / row
-        found = (1 / first + 1 / (first + count)) / 2
+        trapezoids = (1 / first + 1 / (first + count)) / 2
     tied = np.flatnonzero(count != 1)
     if len(tied):
         from scipy.special import digamma
 
-        found[tied] += digamma(first[tied] + count[tied]) - digamma(first[tied] + 1)
-    return np.where(before > 0, found, 0.0)
+        trapezoids[tied] += digamma(first[tied] + count[tied]) - digamma(first[tied] + 1)
+    return np.where(before > 0, trapezoids, 0.0)
 
 
 # Replicates are drawn from at most this number of bins: sampling noise is larger than the binning error.
@@ -172,9 +171,9 @@ class RiskBins:
         """What was observed, and each replicate, in the wider bins."""
         for weight, total in zip(self.drawn_weight, self.drawn_total, strict=True):
             here = weight > 0
-            own, sums = weight[here], total[here]
-            rows = self.drawn_count[here] * own / self.drawn_weight[0][here]
-            yield RiskCurve(own / own.sum(), sums / own.sum(), np.maximum(rows, 1e-9))
+            weights, sums = weight[here], total[here]
+            rows = self.drawn_count[here] * weights / self.drawn_weight[0][here]
+            yield RiskCurve(weights / weights.sum(), sums / weights.sum(), np.maximum(rows, 1e-9))
 
     @property
     def within(self) -> tuple[float, float]:
@@ -203,61 +202,36 @@ class RiskBins:
             )
             loose = first * np.abs(most) / max(1 - first, 1e-300)
         width = 1 - curve.first
-        found = np.array([risk.sum(), triangle.sum()]) / width + loose
-        return float(found[0]), float(found[1])
+        areas = np.array([risk.sum(), triangle.sum()]) / width + loose
+        return float(areas[0]), float(areas[1])
 
 
 def risk_bins(histograms: Histograms, key: UncertaintyScore, plan: Resampling) -> RiskBins:
     """The histogram of rows by their doubts, with replicates."""
     order, groups = histograms.orders[key.name], histograms.replicates[key.name]
-    fine = _Columns(order)
-    check_weight(float(fine.weight.sum()))
-    squares = fine.squares
-    return RiskBins(
-        fine.weight / fine.weight.sum(),
-        fine.total / fine.weight.sum(),
-        fine.count,
-        fine.least,
-        fine.most,
-        fine.tied,
-        bool(np.ptp(squares / fine.weight) <= 1e-12 * float((squares / fine.weight).max())),
-        *_drawn(order, groups, plan),
-        effective_groups(order, groups) if groups else None,
-    )
-
-
-class _Columns:
-    """The columns of a histogram, from the most certain bin on."""
-
-    def __init__(self, found: Histogram) -> None:
-        bins, own = Bins(found), found.bins.total.sums.high
-        self.keys = found.bins.total.keys
-        self.count, self.weight, self.squares = own[:, 0], own[:, 1], own[:, 2]
-        self.total = np.where(bins.infinite[::-1, 0] > 0, np.inf, bins.sums[::-1, 0])
-        self.least, self.most = bins.least[::-1, 0], bins.most[::-1, 0]
-        self.tied: Bools = bins.tied[::-1]
-
-
-def _drawn(
-    order: Histogram, groups: tuple[Histogram, ...], plan: Resampling
-) -> tuple[Floats, Floats, Floats]:
-    """Weights and losses in the bins of what was observed and of each replicate, and the numbers of rows."""
-    wide = order.coarser(max(0, groups[0].level - order.level)) if groups else order
-    base = wide.at_most(_DRAWN)
-    own = _Columns(base)
-    weights, totals = [own.weight], [own.total]
+    fine = Bins(order)
+    whole = float(fine.weights.sum())
+    check_weight(whole)
+    unit = fine.squares / fine.weights
+    n_groups = effective_groups(order, groups) if groups else None
     if groups:
-        for each in groups:
-            if len(each.bins.total.keys):
-                found = _Columns(each.coarser(max(0, base.level - each.level)))
-                at = np.searchsorted(own.keys, found.keys)
-                for column, values in ((weights, found.weight), (totals, found.total)):
-                    spread = np.zeros(len(own.keys))
-                    spread[at] = values
-                    column.append(spread)
-    elif plan.replicates:
-        for drawn in Bins(base).drawn(plan.replicates, plan.seed, copies=plan.copies):
-            lost = drawn.infinite[::-1, 0] > 0
-            weights.append(drawn.weights[::-1])
-            totals.append(np.where(lost, np.inf, drawn.sums[::-1, 0]))
-    return np.array(weights), np.array(totals), own.count
+        order = order.coarser(max(0, groups[0].level - order.level)).at_most(_DRAWN)
+        groups = tuple(drawn.coarser(max(0, order.level - drawn.level)) for drawn in groups)
+    observed, *drawn = observed_and_drawn(order, groups, plan, _DRAWN)
+    weights, totals = (np.zeros((len(drawn) + 1, len(observed.rows))) for _ in range(2))
+    for replicate, bins in enumerate([observed, *drawn]):
+        at = np.searchsorted(-observed.keys, -bins.keys)
+        weights[replicate, at], totals[replicate, at] = bins.weights, bins.sums_of(0)
+    return RiskBins(
+        fine.weights[::-1] / whole,
+        fine.sums_of(0)[::-1] / whole,
+        fine.rows[::-1],
+        fine.least[::-1, 0],
+        fine.most[::-1, 0],
+        fine.tied[::-1],
+        bool(np.ptp(unit) <= 1e-12 * float(unit.max())),
+        weights[:, ::-1],
+        totals[:, ::-1],
+        observed.rows[::-1],
+        n_groups,
+    )

@@ -1,4 +1,4 @@
-"""What curves are read from: the rows, as far as curves need them, or histograms of what ranks them.
+"""Rows as far as curves need them, or histograms of what ranks them.
 
 Up to `settings.exact_up_to` rows are kept, so curves are exact wherever the rows are. Beyond that, rows are
 counted in bins. Rows in memory are never binned.
@@ -54,7 +54,7 @@ _REPLICATED = 2**11
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured along curves: means over rows, and metrics of tables of counts.
+    """Measures along curves: means over rows, and metrics of tables of counts.
 
     Attributes
     ----------
@@ -187,8 +187,8 @@ class CurveRows(Summary):
         small = np.min_scalar_type(max(first.n_classes - 1, 0))
 
         def column(of: Any, dtype: Any = None) -> Any:
-            found = [of(part) for part in parts]
-            return None if found[0] is None else np.concatenate(found, dtype=dtype, casting="unsafe")
+            columns = [of(part) for part in parts]
+            return None if columns[0] is None else np.concatenate(columns, dtype=dtype, casting="unsafe")
 
         return cls(
             first.n_classes,
@@ -207,13 +207,9 @@ class CurveRows(Summary):
             return self
         order = np.argsort(self.numbers, kind="stable")
         if not bool((np.diff(self.numbers[order]) > 0).all()):
-            own = (self.y, self.decisions, self.weights, None if self.groups is None else self.groups.codes)
-            contents = (
-                *self.values.values(),
-                *self.ranks.values(),
-                *(each for each in own if each is not None),
-            )
-            order = np.lexsort((*contents, self.numbers))
+            codes = None if self.groups is None else self.groups.codes
+            columns = *self.values.values(), *self.ranks.values(), self.y, self.decisions, self.weights, codes
+            order = np.lexsort((*(column for column in columns if column is not None), self.numbers))
 
         def at(column: Any) -> Any:
             return None if column is None else column[order]
@@ -221,8 +217,8 @@ class CurveRows(Summary):
         return CurveRows(
             self.n_classes,
             at(self.numbers),
-            {name: at(own) for name, own in self.ranks.items()},
-            {name: at(own) for name, own in self.values.items()},
+            {name: at(ranks) for name, ranks in self.ranks.items()},
+            {name: at(values) for name, values in self.values.items()},
             at(self.y),
             at(self.decisions),
             at(self.weights),
@@ -231,15 +227,14 @@ class CurveRows(Summary):
 
     def table(self, measures: Sequence[Any], n_classes: int) -> RowTable:
         """The rows with their losses by what is measured."""
-        losses: dict[Formula, Floats] = {
-            each: self.values[named(each)] for each in measures if isinstance(each, (Rule, RowMetric))
-        }
+        formulas = (measure for measure in measures if isinstance(measure, (Rule, RowMetric)))
+        losses: dict[Formula, Floats] = {formula: self.values[named(formula)] for formula in formulas}
         # Lists do not always say which class is most likely.
         y: Any = np.zeros(len(self), np.uint8) if self.y is None else self.y
         decisions = np.zeros(0, np.int64) if self.decisions is None else self.decisions
         p = np.zeros((0, 0)) if self.p is None else self.p
-        found = RowTable(y, p, decisions, losses, self.weights, self.groups, n_classes)
-        return found if len(p) else found.without_forecasts()
+        rows = RowTable(y, p, decisions, losses, self.weights, self.groups, n_classes)
+        return rows if len(p) else rows.without_forecasts()
 
 
 def _joined_groups(parts: Sequence[Any]) -> Groups:
@@ -297,10 +292,6 @@ class _Different(Array):
         return "different(self.known_weights, other.known_weights)"
 
 
-def _weights(found: Histogram) -> Floats:
-    return np.asarray(found.bins.total.sums.high[:, 1])
-
-
 class Histograms(Summary, kind="loss histograms", version=3):
     """Rows, or histograms by what ranks them, with bootstrap replicates where rows belong to groups.
 
@@ -326,12 +317,13 @@ class Histograms(Summary, kind="loss histograms", version=3):
         if self.weights is not None or not self.orders:
             return np.zeros(0) if self.weights is None else self.weights
         # Version 2 kept whether weights are whole. If not, sums of bins mostly have the same unit.
-        return np.ones(1) if self.whole else different(*(_weights(own) for own in self.orders.values()))
+        sums = (histogram.bins.total.sums.high[:, 1] for histogram in self.orders.values())
+        return np.ones(1) if self.whole else different(*sums)
 
     @property
     def whole(self) -> bool:
         """Whether all weights in histograms are whole numbers."""
-        return all(own.whole for own in self.orders.values())
+        return all(histogram.whole for histogram in self.orders.values())
 
     @property
     def unit(self) -> float | None:
@@ -342,8 +334,8 @@ class Histograms(Summary, kind="loss histograms", version=3):
         """The smallest rank of a row of this loss in an order, and by how much it can be larger."""
         if self.rows is not None:
             return 1 + int(np.count_nonzero(np.round(self.rows.ranks[name], DECIMALS) > loss)), 0
-        found = self.orders[name]
-        return rank_in(found.bins.total, found.level, loss)
+        histogram = self.orders[name]
+        return rank_in(histogram.bins.total, histogram.level, loss)
 
     def merge(self, other: Histograms) -> Histograms:
         """Of the rows of both, in bins where there are too many; only a recipe knows how to count them."""
@@ -376,28 +368,28 @@ class CurveRecipe(Recipe[Histograms]):
     forecasts: bool = field(default=False, metadata=LATER)
     bounded: bool = field(default=True, metadata=LATER)
 
-    def check(self, found: Histograms) -> None:
+    def check(self, summary: Histograms) -> None:
         """Refuse rows and histograms of other ranks, measures or replicates."""
         names = set(map(named, self.keys))
-        if found.rows is not None:
-            valued = {named(each) for each in self.measures.values if isinstance(each, (Rule, RowMetric))}
-            if set(found.rows.ranks) != names or set(found.rows.values) != valued:
+        if summary.rows is not None:
+            valued = {named(m) for m in self.measures.values if not isinstance(m, DecisionMetric)}
+            if set(summary.rows.ranks) != names or set(summary.rows.values) != valued:
                 raise UnreadableError("is about other ranks or values", "rows")
-        if found.rows is not None and not found.orders and not found.replicates:
+        if summary.rows is not None and not summary.orders and not summary.replicates:
             return
-        if set(found.orders) != names or set(found.replicates) != names:
+        if set(summary.orders) != names or set(summary.replicates) != names:
             raise UnreadableError("is about other ranks", "orders")
-        drawn = [each for own in found.replicates.values() for each in own]
-        if any(len(own) not in (0, self.bootstrap) for own in found.replicates.values()):
+        drawn = [histogram for replicates in summary.replicates.values() for histogram in replicates]
+        if any(len(replicates) not in (0, self.bootstrap) for replicates in summary.replicates.values()):
             raise UnreadableError("has another number of replicates", "replicates")
-        histograms = [*found.orders.values(), *drawn]
-        if any(each.n_values != len(self.measures.values) for each in histograms):
+        histograms = [*summary.orders.values(), *drawn]
+        if any(histogram.n_values != len(self.measures.values) for histogram in histograms):
             raise UnreadableError("is about other measures", "orders")
-        if any(bool(each.n_cells) != bool(self.measures.tables) for each in histograms):
+        if any(bool(histogram.n_cells) != bool(self.measures.tables) for histogram in histograms):
             raise UnreadableError("has other tables", "orders")
 
     def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Histograms:
-        """What was stored, which knows from now on how its rows are counted."""
+        """A summary from its bytes; it knows from now on how its rows are counted."""
         return self.fitting(super().load(stored, sizes))
 
     def gathering(self) -> Gathering[Histograms]:
@@ -408,14 +400,14 @@ class CurveRecipe(Recipe[Histograms]):
         """Keep or count the rows of one part."""
         return self.fitting(Histograms({}, {}, self.rows(part), self))
 
-    def fitting(self, found: Histograms) -> Histograms:
+    def fitting(self, summary: Histograms) -> Histograms:
         """The same with its rows in bins if there are too many, or if there are bins already."""
-        rows = found.rows
-        many = rows is not None and (found.orders or len(rows) > settings.exact_up_to)
+        rows = summary.rows
+        many = rows is not None and (summary.orders or len(rows) > settings.exact_up_to)
         if rows is not None and self.bounded and rows.bounded and many:
             binned = self.binned(rows)
-            found = binned if not found.orders else _MERGED(replace(found, rows=None), binned)
-        return found if found.recipe is self else replace(found, recipe=self)
+            summary = binned if not summary.orders else _MERGED(replace(summary, rows=None), binned)
+        return summary if summary.recipe is self else replace(summary, recipe=self)
 
     def rows(self, part: Part) -> CurveRows:
         """The rows of a part, as far as curves need them."""
@@ -424,7 +416,7 @@ class CurveRecipe(Recipe[Histograms]):
         numbers = part.numbers
         if numbers is None:
             numbers = np.arange(part.start, part.start + part.n_rows)
-        measured = [each for each in self.measures.values if not isinstance(each, DecisionMetric)]
+        measured = [measure for measure in self.measures.values if not isinstance(measure, DecisionMetric)]
         formulas = list(dict.fromkeys([*(key for key in self.keys if isinstance(key, Rule)), *measured]))
         lists, p = isinstance(forecasts, ListRows), None
         if lists or (part.whole and part.n_rows < _FEW):
@@ -432,7 +424,7 @@ class CurveRecipe(Recipe[Histograms]):
             y, decisions, weights, losses = table.y, table.decisions, table.weights, table.losses
             top, p = None, table.p
         else:
-            rows = seen(part, self.model, [each for each in formulas if isinstance(each, Rule)])
+            rows = seen(part, self.model, [formula for formula in formulas if isinstance(formula, Rule)])
             y, weights, top = rows.y, rows.weights, rows.top
             losses = dict(rows.losses.items())
             decisions = self._decided(part, rows)
@@ -457,7 +449,7 @@ class CurveRecipe(Recipe[Histograms]):
             0 if lists else forecasts.n_classes,
             numbers,
             {named(key): ranks(key) for key in self.keys},
-            {named(each): losses[each] for each in measured},
+            {named(measure): losses[measure] for measure in measured},
             None if lists else y,
             None if lists else decisions,
             weights,
@@ -479,22 +471,22 @@ class CurveRecipe(Recipe[Histograms]):
             drawn = [n if rows.weights is None else n * rows.weights for n in copies]
         return Histograms(
             {
-                name: Histogram.of(own, values, rows.weights, cells, n_cells)
-                for name, own in rows.ranks.items()
+                name: Histogram.of(ranks, values, rows.weights, cells, n_cells)
+                for name, ranks in rows.ranks.items()
             },
             {
                 name: tuple(
-                    Histogram.of(own, values, w, cells, n_cells).coarser(_JOINED).means() for w in drawn
+                    Histogram.of(ranks, values, w, cells, n_cells).coarser(_JOINED).means() for w in drawn
                 )
-                for name, own in rows.ranks.items()
+                for name, ranks in rows.ranks.items()
             },
             weights=None if rows.weights is None else different(rows.weights),
         )
 
     def copies(self, groups: Groups) -> Floats:
         """(G, B) how often each group is in each replicate."""
-        each = replace(groups, codes=np.arange(len(groups.labels)))
-        drawn = list(poisson_copies(each, self.bootstrap, self.seed))
+        singles = replace(groups, codes=np.arange(len(groups.labels)))
+        drawn = list(poisson_copies(singles, self.bootstrap, self.seed))
         return np.stack(drawn, axis=1) if drawn else np.zeros((len(groups.labels), 0))
 
     def _decided(self, part: Part, rows: RowPass) -> Ints:
@@ -505,9 +497,9 @@ class CurveRecipe(Recipe[Histograms]):
 
     def values_of(self, measure: Rule | DecisionMetric | RowMetric, rows: CurveRows) -> Floats:
         """The value of each row by what is measured."""
-        if not isinstance(measure, DecisionMetric):
-            return rows.values[named(measure)]
-        return _of_row(measure, rows.y, rows.decisions)
+        if isinstance(measure, DecisionMetric):
+            return _of_row(measure, rows.y, rows.decisions)
+        return rows.values[named(measure)]
 
 
 class _Gathered:
@@ -543,8 +535,8 @@ class _Gathered:
 
     def _count(self, rows: CurveRows) -> None:
         if not self._added(rows):
-            found = self._recipe.binned(rows)
-            self._others = found if self._others is None else self._others.merge(found)
+            binned = self._recipe.binned(rows)
+            self._others = binned if self._others is None else self._others.merge(binned)
 
     def _added(self, rows: CurveRows) -> bool:
         """Add the rows to the tables, if they have finite values and are of few kinds."""
@@ -556,41 +548,41 @@ class _Gathered:
         if kinds.n > _KINDS or (kinds.n + len(kinds.rules)) * n_replicates > _REPLICATED:
             return False
         values = tuple(rows.values[named(rule)] for rule in kinds.rules)
-        if not all(np.isfinite(own.sum()) for own in values):
+        if not all(np.isfinite(losses.sum()) for losses in values):
             return False
         codes = coded(rows.y, rows.decisions, rows.n_classes, kinds.codes)
         size = len(values), kinds.n
-        ranks = {name: np.ascontiguousarray(own) for name, own in rows.ranks.items()}
+        ranks = {name: np.ascontiguousarray(column) for name, column in rows.ranks.items()}
         if rows.weights is not None:
             self._weights = different(self._weights, rows.weights)
-        for name, own in ranks.items():
+        for name, column in ranks.items():
             if rows.weights is None:
-                self._tables.setdefault(name, RankTable(*size)).add(own, values, codes)
+                self._tables.setdefault(name, RankTable(*size)).add(column, values, codes)
             else:
                 table = self._weighted.setdefault(name, WeightedRankTable(*size))
-                table.add(own, values, codes, rows.weights)
+                table.add(column, values, codes, rows.weights)
         if n_replicates and rows.groups is not None:
             copies = recipe.copies(rows.groups)
-            for name, own in ranks.items():
+            for name, column in ranks.items():
                 drawn = self._drawn.setdefault(name, ReplicateTable(*size, n_replicates, _JOINED))
-                drawn.add(own, values, codes, rows.weights, rows.groups.codes, copies)
+                drawn.add(column, values, codes, rows.weights, rows.groups.codes, copies)
         return True
 
     def summary(self) -> Histograms:
-        found = [] if self._others is None else [self._others]
+        parts = [] if self._others is None else [self._others]
         if self._rows:
-            found.append(Histograms({}, {}, CurveRows.joined(self._rows)))
+            parts.append(Histograms({}, {}, CurveRows.joined(self._rows)))
         for tables in (self._tables, self._weighted):
             if self._kinds is not None and tables:
                 asked = self._kinds.values, self._kinds.n_cells
                 orders = {name: table.histogram(*asked) for name, table in tables.items()}
                 weights = self._weights if tables is self._weighted else None
-                found.append(Histograms(orders, dict.fromkeys(orders, ()), weights=weights))
+                parts.append(Histograms(orders, dict.fromkeys(orders, ()), weights=weights))
         if self._kinds is not None and self._drawn:
             asked = self._kinds.values, self._kinds.n_cells
             drawn = {name: table.histograms(*asked) for name, table in self._drawn.items()}
-            found.append(Histograms({}, drawn))
-        return self._recipe.fitting(reduce(lambda one, other: one.merge(other), found))
+            parts.append(Histograms({}, drawn))
+        return self._recipe.fitting(reduce(lambda one, other: one.merge(other), parts))
 
 
 @dataclass(frozen=True)
@@ -621,19 +613,20 @@ class _Kinds:
         rules = tuple(measures.rules)
         if n_classes > _KINDS:
             return cls(_KINDS + 1, 0, np.zeros(0, np.uint8), (), rules)
-        y, decided = (each.ravel() for each in np.indices((n_classes, n_classes)))
-        metrics = [each for each in measures.values if not isinstance(each, Rule)]
-        found = np.array([_of_row(metric, y, decided) for metric in metrics]).reshape(-1, len(y))
+        y, decided = (classes.ravel() for classes in np.indices((n_classes, n_classes)))
+        metrics = [measure for measure in measures.values if isinstance(measure, DecisionMetric)]
+        values_by_pair = np.array([_of_row(metric, y, decided) for metric in metrics]).reshape(-1, len(y))
         codes, n, n_cells = np.arange(len(y)), len(y), len(y)
         if not measures.tables:
-            found, codes = np.unique(np.vstack([y * 0, found]), axis=1, return_inverse=True)
-            found, n, n_cells = found[1:], found.shape[1], 0
-        columns, numbers = iter(found), iter(range(len(rules)))
-        values = (next(numbers) if isinstance(each, Rule) else next(columns) for each in measures.values)
+            values_by_pair, codes = np.unique(np.vstack([y * 0, values_by_pair]), axis=1, return_inverse=True)
+            values_by_pair, n, n_cells = values_by_pair[1:], values_by_pair.shape[1], 0
+        columns, numbers = iter(values_by_pair), iter(range(len(rules)))
+        values = (
+            next(numbers) if isinstance(measure, Rule) else next(columns) for measure in measures.values
+        )
         return cls(n, n_cells, codes.reshape(-1).astype(np.uint8), tuple(values), rules)
 
 
-def _of_row(metric: Rule | DecisionMetric | RowMetric, y: Ints, decided: Ints) -> Floats:
-    assert isinstance(metric, DecisionMetric)
+def _of_row(metric: DecisionMetric, y: Ints, decided: Ints) -> Floats:
     assert metric.of_row is not None
     return metric.of_row(y, decided)

@@ -1,4 +1,4 @@
-"""How uncertain forecasts look before the outcome is known: what `selective` ranks rows by."""
+"""Doubts of forecasts, known before the outcome, by which `selective` ranks rows."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MANY = 2**16
 
 @dataclass(frozen=True)
 class UncertaintyScore:
-    """How uncertain forecasts look before the outcome is known.
+    """The doubt of forecasts, known before the outcome.
 
     Attributes
     ----------
     name : str
-        What the order is called.
+        The name of the order.
     of : callable
         The doubt of each of the (N, K) rows.
     of_lists : callable
@@ -96,7 +96,7 @@ def _variance(q: Floats) -> Floats:
 
 
 def _surprise(q: Floats) -> Floats:
-    """What probabilities add to the entropy; zeros nothing."""
+    """The addends of the entropy; zeros add nothing."""
     logs = np.log(q if q.all() else np.where(q > 0, q, 1.0))
     np.negative(logs, out=logs)
     logs *= q
@@ -105,10 +105,10 @@ def _surprise(q: Floats) -> Floats:
 
 def _summed(terms: Iterable[Floats]) -> Floats:
     """The sum over all classes: of one at a time, (N,), or of all of them, (N, K)."""
-    each = iter(terms)
-    first = next(each)
+    remaining = iter(terms)
+    first = next(remaining)
     total = first.copy() if first.ndim == 1 else first.sum(axis=1)
-    for term in each:
+    for term in remaining:
         total += term
     return total
 
