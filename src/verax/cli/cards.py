@@ -13,16 +13,7 @@ from verax.analyses.cards.listcard import ListCard
 from verax.cli.app import words
 from verax.cli.arguments import Typed
 from verax.cli.opening import Opened
-from verax.cli.output import (
-    check_report,
-    command_line,
-    file_lines,
-    of_bounds,
-    of_files,
-    show,
-    told,
-    verdict_lines,
-)
+from verax.cli.output import check_report, command_line, show
 from verax.cli.require import Bound
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
@@ -122,9 +113,9 @@ class CardAnswer:
 
 def show_card(
     rows: Opened,
-    command: str,
     question: CardQuestion,
     *,
+    flat: bool = False,
     html: Path | None = None,
     save: Path | None = None,
     as_json: bool = False,
@@ -134,8 +125,8 @@ def show_card(
 
     Parameters
     ----------
-    command : str
-        `toplist` prints the fields of the card itself as JSON, `evaluate` a field that holds it.
+    flat : bool
+        Whether the fields of the card are those of the JSON itself, and not in a field of it.
     save, html : Path or None
         Where to save the sums, which may be of a part of all rows, and where to write a report.
     scale : mapping of str to bool
@@ -146,7 +137,7 @@ def show_card(
     answer = question.of(rows)
     card, calibration, parts, dense = answer.card, answer.calibration, answer.parts, not rows.lists
     notes = _notes(rows, card, computed=calibration is not None)
-    verdicts = [bound.hold(card, calibration) for bound in question.bounds]
+    checks = [bound.hold(card, calibration) for bound in question.bounds]
     if html is not None and save is not None:
         no_report = report_on_shard(html, save, card, rows.handle, rows.source, None if dense else parts)
         if no_report is not None:
@@ -154,8 +145,8 @@ def show_card(
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
     elif html is not None:
         assert answer.report is not None
-        checks = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in verdicts]
-        report = answer.report.with_command(command_line(command), checks, Typed.source(), rows.read)
+        held = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in checks]
+        report = answer.report.with_command(command_line(), held, Typed.source(), rows.read)
         report.save(html)
     elif save is not None:
         card.save(save)
@@ -165,7 +156,7 @@ def show_card(
         card.to_dict(stored=False),
         {name: part.to_dict(stored=False) for name, part in parts.items()},
     )
-    result: dict[str, Any] = {"command": command, "file": file, **told(verdict)}
+    result: dict[str, Any] = {"file": file}
     measures = None if calibration is None else calibration.to_dict(stored=False)
     if dense:
         result |= {
@@ -176,23 +167,16 @@ def show_card(
             "subgroups": by,
         }
     else:
-        result |= scores if command == "toplist" else {"card": scores}
+        result |= scores if flat else {"card": scores}
         skipped = None if card.skipped is None else card.skipped.to_dict()
         lists = {**rows.taken(), "skipped": skipped}
         result |= {"calibration": measures, "lists": lists, **({"subgroups": by} if by else {})}
-    result |= {
-        **of_bounds(verdicts),
-        **of_files(html=html, save=save),
-        "notes": notes,
-    }
-    texts = verdict_lines(verdict)
-    texts += [f"{file}: {'; '.join(rows.handle.taken)}", str(card)]
+    result["notes"] = notes
+    texts = [f"{file}: {'; '.join(rows.handle.taken)}", str(card)]
     texts += [] if calibration is None else [f"\n{calibration}"]
     texts += [f"Note: {note}" for note in notes]
     texts += [f"\n{part}" for part in parts.values()]
-    texts += map(str, verdicts)
-    texts += file_lines(report=html, saved=save)
-    show(result, texts, as_json=as_json)
+    show(result, texts, as_json=as_json, verdict=verdict, checks=checks, report=html, results=save)
 
 
 def _is_small(card: Scorecard) -> bool:

@@ -38,7 +38,7 @@ def certify(
 
     certificates = [search(rule, n_classes=n_classes, raters=raters) for rule in as_rules(rules)]
     show(
-        {"command": "certify", "certificates": [c.to_dict(stored=False) for c in certificates]},
+        {"certificates": [c.to_dict(stored=False) for c in certificates]},
         [_table(c) for c in certificates],
         as_json=as_json,
     )

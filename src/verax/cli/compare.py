@@ -15,18 +15,7 @@ from verax.cli.discriminating import Threshold, named_score, show_scores
 from verax.cli.grading import are_grades
 from verax.cli.models import open_models, own_rows, paths_of, short_name
 from verax.cli.options import reads_files
-from verax.cli.output import (
-    Json,
-    check_report,
-    command_line,
-    draw_to,
-    file_lines,
-    of_bounds,
-    of_files,
-    show,
-    told,
-    verdict_lines,
-)
+from verax.cli.output import Json, check_report, command_line, draw_to, show
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError
@@ -149,7 +138,9 @@ def compare(
         questions = own_rows(given, reading, rule, model_column=model_column, columns=stated)
         bounds = bounds_on_difference(require, list(questions.files))
         asked: Any = {"missing": missing, "rule": rule, **questions.arguments(), **how, **plan}
-        show_questions("compare", questions, weigh(**asked), bounds, html=html, plot=plot, as_json=as_json)
+        show_questions(
+            *(weigh(**asked), questions.files, questions.about, bounds), html=html, plot=plot, as_json=as_json
+        )
         return
     check_report(html)
     score = named_score(rule, threshold)
@@ -198,14 +189,14 @@ def compare(
     (comparison, *reports), parts = rows.asked(
         weighed, *paged, rule=rule[0] if rule else None, least=least, **settings
     )
-    verdicts = [bound.hold(comparison) for bound in bounds]
+    checks = [bound.hold(comparison) for bound in bounds]
     if plot is not None:
         draw_to(plot, comparison.plot())
     if html is not None:
         report = reports[0].with_subgroups(parts)
-        checks = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in verdicts]
+        held = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in checks]
         read = "; ".join(next(iter(about.said.values())))
-        report = report.with_command(command_line("compare"), checks, Typed.source(), read)
+        report = report.with_command(command_line(), held, Typed.source(), read)
         report.save(html)
         verdict, parts = report.verdict, report.subgroups or parts
     else:
@@ -213,20 +204,12 @@ def compare(
         verdict, parts = verdict_of(
             rows.handle, rules=rule, found=comparison, parts=parts, **in_order, **plan
         )
-    verdict = verdict.with_source(Typed.source())
     result = {
-        "command": "compare",
-        **told(verdict),
         "files": {name: called(path) for name, path in paths.items()},
         **about.to_dict(),
         "comparison": comparison.to_dict(stored=False),
-        **of_bounds(verdicts),
         "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
-        **of_files(html=html, plot=plot),
     }
-    texts = verdict_lines(verdict)
-    texts += about.lines()
-    texts += [comparison._text(), *(f"\n{part}" for part in parts.values())]
-    texts += map(str, verdicts)
-    texts += file_lines(report=html)
-    show(result, texts, as_json=as_json)
+    texts = [*about.lines(), comparison._text(), *(f"\n{part}" for part in parts.values())]
+    verdict = verdict.with_source(Typed.source())
+    show(result, texts, as_json=as_json, verdict=verdict, checks=checks, report=html, plot=plot)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from verax.cli.arguments import Typed
-from verax.cli.output import draw_to, file_lines, of_bounds, of_files, show, told, verdict_lines
+from verax.cli.models import AboutFiles
+from verax.cli.output import draw_to, show
 from verax.cli.require import DifferenceBound
 
 if TYPE_CHECKING:
@@ -76,23 +77,10 @@ Rope = Annotated[
 ]
 
 
-class MatchedFiles(Protocol):
-    """The files of several models: what they are called, how they were read and how rows were matched."""
-
-    @property
-    def files(self) -> Mapping[str, str]: ...
-
-    @property
-    def said(self) -> Mapping[str, Sequence[str]]: ...
-
-    @property
-    def matched(self) -> str: ...
-
-
 def show_questions(
-    command: str,
-    rows: MatchedFiles,
     comparison: Comparison,
+    files: Mapping[str, str],
+    about: AboutFiles,
     bounds: Sequence[DifferenceBound],
     *,
     html: Path | None,
@@ -103,48 +91,35 @@ def show_questions(
     if html is not None:
         from verax.report.questions import save_question_page
 
-        save_question_page(comparison, html, source="; ".join(rows.files.values()))
-    said = {name: list(lines) for name, lines in rows.said.items()}
+        save_question_page(comparison, html, source="; ".join(files.values()))
     result = {
-        "files": dict(rows.files),
-        "matched": rows.matched,
-        "left_out": {},
-        "taken": said,
+        "files": dict(files),
+        **about.to_dict(),
         "comparison": comparison.to_dict(stored=False),
         "subgroups": {},
-        **of_files(html=html),
     }
-    lines = [
-        *(f"{name}: {'; '.join(texts)}" for name, texts in said.items()),
-        f"Rows were matched {rows.matched}.",
-    ]
-    show_compared(
-        command, comparison, result, bounds, [*lines, ""], file_lines(page=html), plot=plot, as_json=as_json
-    )
+    show_compared(comparison, result, bounds, about.lines(), as_json=as_json, plot=plot, page=html)
 
 
 def show_compared(
-    command: str,
     comparison: Any,
     result: Mapping[str, Any],
     bounds: Sequence[DifferenceBound],
     above: Sequence[str],
-    below: Sequence[str] = (),
     *,
-    plot: Path | None,
     as_json: bool,
+    plot: Path | None,
+    **files: Path | None,
 ) -> None:
     """Print a comparison with its verdict, draw it, and hold it to bounds; `result` is more of its JSON."""
-    checks = [bound.hold(comparison) for bound in bounds]
     if plot is not None:
         draw_to(plot, comparison.plot())
-    verdict = comparison.verdict.with_source(Typed.source())
-    told_of = {
-        "command": command,
-        **told(verdict),
-        **result,
-        **of_bounds(checks),
-        **of_files(plot=plot),
-    }
-    texts = [*verdict_lines(verdict), *above, comparison._text(), *map(str, checks), *below]
-    show(told_of, texts, as_json=as_json)
+    show(
+        result,
+        [*above, comparison._text()],
+        as_json=as_json,
+        verdict=comparison.verdict.with_source(Typed.source()),
+        checks=[bound.hold(comparison) for bound in bounds],
+        plot=plot,
+        **files,
+    )

@@ -80,7 +80,7 @@ def _rounded(value: float) -> str:
 def show_costs(rows: Opened, question: CardQuestion, *, as_json: bool) -> None:
     """Print what a card or a report would cost, without it."""
     costs = costs_of(rows, question.of)
-    result = {"command": "evaluate", "file": rows.file, "dry_run": vars(costs)}
+    result = {"file": rows.file, "dry_run": vars(costs)}
     show(result, [*costs.lines(rows.file), "Nothing was scored."], as_json=as_json)
 
 

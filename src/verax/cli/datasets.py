@@ -77,7 +77,7 @@ def datasets(
         "datasets": comparison.to_dict(stored=False),
     }
     bounds = bounds_on_difference(require, comparison.columns)
-    show_compared("datasets", comparison, result, bounds, [], plot=plot, as_json=as_json)
+    show_compared(comparison, result, bounds, [], plot=plot, as_json=as_json)
 
 
 def read_scores(

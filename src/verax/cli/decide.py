@@ -10,7 +10,7 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import reads_files
-from verax.cli.output import Json, draw_to, of_files, show
+from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.inputs.reading import Reading
 
@@ -98,18 +98,15 @@ def decide(
     if plot is not None:
         draw_to(plot, curves.plot())
     result = {
-        "command": "decide",
         "file": opened.file,
         "taken": rows.taken(),
         **reading.scale,
         "points": points.to_dict(stored=False),
         "curves": curves.to_dict(stored=False),
         "deferral": deferred.to_dict(stored=False),
-        **of_files(plot=plot),
     }
     texts = [*rows.said(), repr(points), f"\n{curves}", f"\n{deferred}"]
-    texts += [] if plot is None else [f"The decision curves are in {plot}."]
-    show(result, texts, as_json=as_json)
+    show(result, texts, as_json=as_json, plot=plot)
 
 
 def _threshold(given: list[str] | None) -> Any:

@@ -13,7 +13,7 @@ from verax.analyses.calibration.summary import add_skill
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import reads_files
-from verax.cli.output import Json, draw_to, of_files, show
+from verax.cli.output import Json, draw_to, show
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules, parse
@@ -78,14 +78,11 @@ def decompose(
     if plot is not None:
         draw_to(plot, reliability(rows.handle, ordered=chosen.ordinal, **plan).plot())
     result = {
-        "command": "decompose",
         "file": opened.file,
         "taken": rows.taken(),
         **reading.scale,
         "decomposition": decomposition.to_dict(stored=False),
         "calibration": None if summary is None else summary.to_dict(stored=False),
-        **of_files(plot=plot),
     }
     texts = [*rows.said(), repr(decomposition), *([] if summary is None else [f"\n{summary}"])]
-    texts += [] if plot is None else [f"The reliability curves are in {plot}."]
-    show(result, texts, as_json=as_json)
+    show(result, texts, as_json=as_json, plot=plot)

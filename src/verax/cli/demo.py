@@ -71,7 +71,7 @@ def demo(
         )
         if not as_json:
             show({}, [f"\n{verdict}\n"], as_json=False)
-    show({"command": "demo", "problems": results, "files": []}, [_next_steps(results)], as_json=as_json)
+    show({"problems": results, "files": []}, [_next_steps(results)], as_json=as_json)
 
 
 def _write_files(folder: Path, *, as_json: bool) -> None:
@@ -81,7 +81,7 @@ def _write_files(folder: Path, *, as_json: bool) -> None:
     paths = write_files(folder)
     names = [path.relative_to(folder).as_posix() for path in paths]
     lines = text_table([["file", "what it holds"], *([name, about(name)] for name in names)])
-    result = {"command": "demo", "problems": [], "files": list(map(str, paths))}
+    result = {"problems": [], "files": list(map(str, paths))}
     show(
         result,
         [f"Written to {folder}:", *lines, f"Try next:\n  cd {folder}\n  verax evaluate preds.parquet"],

@@ -104,7 +104,7 @@ def show_scores(
         **about.to_dict(),
         "rule": score,
     }
-    show_compared("compare", comparison, result, bounds, about.lines(), plot=None, as_json=as_json)
+    show_compared(comparison, result, bounds, about.lines(), plot=None, as_json=as_json)
 
 
 def _threshold(text: str | None) -> float | str:

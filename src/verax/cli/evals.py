@@ -23,7 +23,7 @@ from verax.cli.grade_cards import (
 )
 from verax.cli.grading import GradedFiles, read_one
 from verax.cli.options import reads_answers
-from verax.cli.output import Json, command_line, file_lines, of_bounds, of_files, show, told, verdict_lines
+from verax.cli.output import Json, command_line, show
 from verax.cli.plan import Difference, Margin, Models, Power, PowerPlot, RowsPerGroup, Width, show_plan
 from verax.cli.require import Strictly, bounds_on_difference
 from verax.common.paths import called
@@ -84,13 +84,13 @@ def evaluate(
     answers = read_one(paths, reading, named=are_named(given), questions=html is not None)
     card, calibration = evaluated(answers, reading, confidence, bounds)
     checks = hold_grades(bounds, card, calibration)
-    file, verdict = called(paths), card.verdict.with_source(Typed.source())
+    file = called(paths)
     if html is not None:
         from verax.report.questions import save_grade_page
 
         about = {
             "held": [str(check) for check in checks],
-            "command": command_line("evals evaluate"),
+            "command": command_line(),
             "curve": reliability_of(answers, reading, card),
             "read": answers.taken,
             "worst": worst_cases(answers, reading.grade_range[1], _WORST),
@@ -99,20 +99,15 @@ def evaluate(
     if save is not None:
         card.save(save)
     result = {
-        "command": "evals evaluate",
         "file": file,
-        **told(verdict),
         "taken": list(answers.taken),
         "grades": card.to_dict(stored=False),
         "calibration": None if calibration is None else calibration.to_dict(stored=False),
-        **of_bounds(checks),
-        **of_files(html=html, save=save),
         "notes": card.notes,
     }
-    texts = [*verdict_lines(verdict, model), f"{file}: {'; '.join(answers.taken)}", *card_texts(card)]
-    texts += map(str, checks)
-    texts += file_lines(page=html, saved=save)
-    show(result, texts, as_json=as_json)
+    texts = [f"{file}: {'; '.join(answers.taken)}", *card_texts(card)]
+    how: dict[str, Any] = {"verdict": card.verdict.with_source(Typed.source()), "model": model}
+    show(result, texts, as_json=as_json, checks=checks, page=html, results=save, **how)
 
 
 @evals.command(
@@ -159,7 +154,7 @@ def compare(
     how |= {"bootstrap": bootstrap, "confidence": confidence, "seed": seed, "rule": rule}
     how["weights_are"] = reading.weights_are
     comparison = compare_grades(**files.arguments(), **how)
-    show_questions("evals compare", files, comparison, bounds, html=html, plot=plot, as_json=as_json)
+    show_questions(comparison, files.files, files.about, bounds, html=html, plot=plot, as_json=as_json)
 
 
 @evals.command(
@@ -212,10 +207,10 @@ def plan(
         how: dict[str, Any] = {"missing": missing, "rule": rules}
         pilot = compare_grades(**graded.arguments(), **how)
         files = dict(graded.files)
-        said = [f"{name}: {'; '.join(lines)}" for name, lines in graded.said.items()]
+        said = graded.about.said_lines()
     wanted: dict[str, Any] = {"difference": difference, "width": width, "margin": margin, "power": power}
     wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
-    show_plan("evals plan", pilot, wanted, files, said, plot=plot, as_json=as_json)
+    show_plan(pilot, wanted, files, said, plot=plot, as_json=as_json)
 
 
 @evals.command(
@@ -244,7 +239,6 @@ def worst(
     cases = worst_cases(answers, best, n)
     file = called(paths)
     result = {
-        "command": "evals worst",
         "file": file,
         "taken": list(answers.taken),
         "rule": "grade",

@@ -76,7 +76,7 @@ def evaluate(
     if dry_run:
         show_costs(rows, replace(question, page=html is not None, part=save is not None), as_json=as_json)
         return
-    show_card(rows, "evaluate", question, html=html, save=save, as_json=as_json, scale=reading.scale)
+    show_card(rows, question, html=html, save=save, as_json=as_json, scale=reading.scale)
 
 
 def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool, *, lists: bool) -> list[Rule]:

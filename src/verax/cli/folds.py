@@ -97,9 +97,8 @@ def folds(
         "taken": about.taken,
         "folds": comparison.to_dict(stored=False),
     }
-    above = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
-    above += [""] if above else []
-    show_compared("folds", comparison, result, bounds, above, plot=plot, as_json=as_json)
+    above = about.said_lines()
+    show_compared(comparison, result, bounds, [*above, *([""] if above else [])], plot=plot, as_json=as_json)
 
 
 def _of_rows(

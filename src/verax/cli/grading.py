@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verax.cli.arguments import Typed
+from verax.cli.models import AboutFiles
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy, passing, show
 from verax.inputs.reading import Reading, named_columns
@@ -180,15 +181,11 @@ class GradedFiles:
         return keywords
 
     @property
-    def said(self) -> dict[str, list[str]]:
-        """How the file of each model was read."""
-        return {name: list(model_answers.taken) for name, model_answers in self.answers.items()}
-
-    @property
-    def matched(self) -> str:
-        """How answers were matched."""
+    def about(self) -> AboutFiles:
+        """How files were read, and how answers were matched."""
+        said = {name: list(answers.taken) for name, answers in self.answers.items()}
         first = next(iter(self.answers.values()))
-        return "by the order of the rows" if first.ids is None else f"by {', '.join(first.columns.id)}"
+        return AboutFiles(said, said, *([] if first.ids is None else [f"by {', '.join(first.columns.id)}"]))
 
 
 Typed.reading |= {"missing", "shared_ids"}

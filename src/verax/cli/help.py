@@ -29,7 +29,7 @@ def help_(
     """Explain a command, how files are read, and names of rules."""
     words = topic or []
     text = _TOPICS[words[0]]() if len(words) == 1 and words[0] in _TOPICS else _of_command(words)
-    show({"command": "help", "topic": " ".join(words), "text": text}, [text], as_json=as_json)
+    show({"topic": " ".join(words), "text": text}, [text], as_json=as_json)
 
 
 def _of_command(path: list[str]) -> str:

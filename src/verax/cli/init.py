@@ -105,7 +105,6 @@ def init(
         path.write_text(text, encoding="utf-8")
     lines.append(f"{NAME} is written." if write else f"Nothing is written. Pass --yes to write {NAME}.")
     result = {
-        "command": "init",
         "file": rows.file,
         "reading": _plain(written.given()),
         **shown,
@@ -351,7 +350,6 @@ def _check(given: Sequence[str] | None, *, as_json: bool) -> None:
         f"{', '.join(files)}: read as {config.path} says."
     ]
     result = {
-        "command": "init",
         "file": " ".join(files),
         "config": config.path,
         "holds": not changed,

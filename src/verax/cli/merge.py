@@ -16,7 +16,7 @@ from verax.analyses.loading import merged_grades
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.grade_cards import GradeBound, card_texts, grade_bounds, hold_grades
-from verax.cli.output import Json, check_report, file_lines, of_bounds, of_files, show, told, verdict_lines
+from verax.cli.output import Json, check_report, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_all, save_merged
 from verax.errors import InputError, Remedy
@@ -55,23 +55,17 @@ def merge(
     notes = _notes(files) if lists else []
     for bound in bounds:
         _check_on_card(bound, card)
-    verdicts = [bound.hold(card) for bound in bounds]
+    checks = [bound.hold(card) for bound in bounds]
     if save is not None:
         save_merged(save, files, card)
     verdict = None if html is None else report_on_all(html, files, card)
     result: dict[str, Any] = {
-        "command": "merge",
-        **told(verdict),
         "files": [str(file) for file in files],
         "card": card.to_dict(stored=False),
-        **of_bounds(verdicts),
-        **of_files(html=html, save=save),
         "notes": notes,
     }
-    texts = verdict_lines(verdict)
-    texts += [str(card), *(f"Note: {note}" for note in notes), *map(str, verdicts)]
-    texts += file_lines(report=html, saved=save)
-    show(result, texts, as_json=as_json)
+    texts = [str(card), *(f"Note: {note}" for note in notes)]
+    show(result, texts, as_json=as_json, verdict=verdict, checks=checks, report=html, results=save)
 
 
 def _show_grades(
@@ -91,25 +85,18 @@ def _show_grades(
     for bound in bounds:
         if card.card is not None and not isinstance(bound, GradeBound):
             _check_on_card(bound, card.card)
-    verdicts = hold_grades(bounds, card, None)
+    checks = hold_grades(bounds, card, None)
     if save is not None:
         card.save(save)
     if html is not None:
-        save_grade_page(
-            card, html, source=", ".join(map(str, files)), held=[str(check) for check in verdicts]
-        )
+        save_grade_page(card, html, source=", ".join(map(str, files)), held=[str(check) for check in checks])
     result: dict[str, Any] = {
-        "command": "merge",
-        **told(card.verdict),
         "files": [str(file) for file in files],
         "grades": card.to_dict(stored=False),
-        **of_bounds(verdicts),
-        **of_files(html=html, save=save),
         "notes": card.notes,
     }
-    texts = [*verdict_lines(card.verdict), *card_texts(card), *map(str, verdicts)]
-    texts += file_lines(page=html, saved=save)
-    show(result, texts, as_json=as_json)
+    verdict, texts = card.verdict, card_texts(card)
+    show(result, texts, as_json=as_json, verdict=verdict, checks=checks, page=html, results=save)
 
 
 def _notes(files: list[Path]) -> list[str]:

@@ -31,11 +31,15 @@ class AboutFiles:
         left_out = {name: vars(left) for name, left in self.left_out.items()}
         return {"matched": self.matched, "left_out": left_out, "taken": self.taken}
 
+    def said_lines(self) -> list[str]:
+        """In the terminal: how the files of each model were read."""
+        return [f"{name}: {'; '.join(lines)}" for name, lines in self.said.items()]
+
     def lines(self) -> list[str]:
-        """In the terminal."""
+        """In the terminal: how files were read and rows matched."""
         some = {name: left for name, left in self.left_out.items() if left.count}
         return [
-            *(f"{name}: {'; '.join(lines)}" for name, lines in self.said.items()),
+            *self.said_lines(),
             f"Rows were matched {self.matched}.",
             *(f"{name}: {left} left out, which another file lacks." for name, left in some.items()),
             "",
@@ -127,9 +131,9 @@ class OwnRows:
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def matched(self) -> str:
-        """How rows are matched."""
-        return f"by {', '.join(named_columns(self.reading.id))}"
+    def about(self) -> AboutFiles:
+        """How files were read, and how rows are matched."""
+        return AboutFiles(self.said, self.said, f"by {', '.join(named_columns(self.reading.id))}")
 
     def arguments(self) -> dict[str, Any]:
         """Keywords of `compare`."""

@@ -14,7 +14,7 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.opening import holds_lists
 from verax.cli.options import reads_files
-from verax.cli.output import Json, file_lines, of_files, show, verdict_lines
+from verax.cli.output import Json, show, verdict_lines
 from verax.errors import InputError
 from verax.errors import show as quote
 from verax.inputs.reading import Reading
@@ -143,13 +143,11 @@ def monitor(
     if html is not None:
         save_monitor_page(watch, html, source=", ".join(given or map(str, late_paths)))
     result: dict[str, Any] = {
-        "command": "monitor",
         "files": [str(path) for path in paths],
         "outcomes": [str(path) for path in late_paths],
         "known": known,
         "known_rows": run.known_rows,
         "state": str(state),
-        **of_files(html=html),
         **{name: value for name, value in watch.to_dict().items() if name != "verax"},
     }
     lines = verdict_lines(watch.verdict)
@@ -169,8 +167,7 @@ def monitor(
     more = len(said) - 1
     lines += [*said[:1], *([f"... and {more} more file{'s' if more > 1 else ''}"] if more > 0 else [])]
     lines += [repr(watch.history)] if watch.n_rows else []
-    lines += file_lines(page=html)
-    show(result, lines, as_json=as_json)
+    show(result, lines, as_json=as_json, page=html)
     if watch.alarm is not None:
         raise typer.Exit(FAILED)
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
+from types import EllipsisType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,25 +32,60 @@ if TYPE_CHECKING:
     from verax.cli.require import BoundCheck
     from verax.inference.findings import Verdict
 
-# What is said of the files that commands write.
-_CONTENTS = {
-    "report": "The report is",
-    "page": "The page is",
-    "saved": "Saved results are",
-    "drawing": "The drawing is",
+# The files that commands write: their option, and how the terminal calls them.
+_FILES = {
+    "report": ("html", "The report is"),
+    "page": ("html", "The page is"),
+    "results": ("save", "Saved results are"),
+    "predictor": ("save", "The conformal predictor is"),
+    "recalibration": ("save", "The recalibration is"),
+    "plot": ("plot", "The figure is"),
 }
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def show(result: dict[str, Any], texts: Sequence[str], *, as_json: bool) -> None:
-    """Print a result as JSON or as text, as much of it as was asked for; exit with 1 if a bound failed."""
+def show(
+    result: Mapping[str, Any],
+    texts: Sequence[str],
+    *,
+    as_json: bool,
+    verdict: Verdict | EllipsisType | None = ...,
+    model: str = "",
+    checks: Sequence[BoundCheck] | None = None,
+    **files: Path | None,
+) -> None:
+    """Print a result as JSON or as text, as much of it as was asked for; exit with 1 if a bound failed.
+
+    Parameters
+    ----------
+    verdict : Verdict or None
+        The verdict, which stands first; None if there is nothing to claim.
+    model : str
+        The model that it is about.
+    checks : Sequence[BoundCheck] or None
+        Bounds with what they are held to.
+    **files : Path or None
+        The files that were written, by what they hold.
+    """
+    claimed = {} if verdict is ... else told(verdict)
+    result = {"command": Typed.path().removeprefix("verax "), **claimed, **result}
+    if checks is not None:
+        result["require"] = [check.to_dict() for check in checks]
+        result["met"] = all(check.met for check in checks)
+    result |= {_FILES[name][0]: None if path is None else str(path) for name, path in files.items()}
+    texts = [
+        *([] if verdict is ... else verdict_lines(verdict, model)),
+        *texts,
+        *map(str, checks or ()),
+        *(f"{_FILES[name][1]} in {path}." for name, path in files.items() if path is not None),
+    ]
     if Presentation.log == "json":
         for note in result.get("notes", ()):
             log("note", note)
         texts = [text for text in texts if not text.startswith("Note: ")]
     config = Typed.config
-    result = result if config is None else {**result, "config": config.path}
+    result |= {} if config is None else {"config": config.path}
     if as_json:
         texts = []
         echo(visible_json(Piped.named(to_json(result))))
@@ -117,11 +153,11 @@ def to_json(result: Mapping[str, Any]) -> str:
     return strictjson.to_json({"verax": __version__, **result})
 
 
-def command_line(command: str) -> str:
+def command_line() -> str:
     """The command as it was typed, for the report; its name where verax was not started from a shell."""
-    name = Path(sys.argv[0]).name
-    typed = sys.argv[1:] if name in ("verax", "verax.exe", "__main__.py") else [command]
-    return shlex.join(["verax", *typed])
+    if Path(sys.argv[0]).name in ("verax", "verax.exe", "__main__.py"):
+        return shlex.join(["verax", *sys.argv[1:]])
+    return Typed.path()
 
 
 def told(verdict: Verdict | None) -> dict[str, Any]:
@@ -139,21 +175,6 @@ def verdict_lines(verdict: Verdict | None, model: str = "") -> list[str]:
     known = step is not None and step.command and "{source}" not in step.command
     command = f"\n  {step.command}" if step is not None and known else ""
     return [f"{model}{': ' * bool(model)}{verdict}{command}\n"]
-
-
-def of_bounds(checks: Sequence[BoundCheck]) -> dict[str, Any]:
-    """In JSON: which bounds are met."""
-    return {"require": [check.to_dict() for check in checks], "met": all(check.met for check in checks)}
-
-
-def of_files(**paths: Path | None) -> dict[str, str | None]:
-    """In JSON: the files that were written."""
-    return {name: None if path is None else str(path) for name, path in paths.items()}
-
-
-def file_lines(**paths: Path | None) -> list[str]:
-    """In the terminal: the files that were written, by what they hold."""
-    return [f"{_CONTENTS[what]} in {path}." for what, path in paths.items() if path is not None]
 
 
 def check_report(html: Path | None) -> None:

@@ -15,8 +15,7 @@ from verax.cli.comparing import Missing, ModelColumn, SharedIds
 from verax.cli.grading import are_grades
 from verax.cli.models import own_rows
 from verax.cli.options import reads_files, split
-from verax.cli.output import Json, draw_to, of_files, show, told, verdict_lines
-from verax.common.paths import called
+from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.inputs.reading import Reading
 
@@ -103,7 +102,7 @@ def plan(
     wanted: dict[str, Any] = {"difference": difference, "width": width, "margin": margin, "power": power}
     wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
     if not given:
-        show_plan("plan", None, wanted, {}, [], plot=plot, as_json=as_json)
+        show_plan(None, wanted, {}, [], plot=plot, as_json=as_json)
         return
     if are_grades(next(iter(name_files(given[:1]).values())), replace(reading, model_column=model_column)):
         hand_over("evals plan", "These are graded answers")
@@ -119,15 +118,14 @@ def plan(
             **({"rule": rules} if rules else {}),
         }
         pilot, files = compare(**asked), dict(several.files)
-        said = [f"{name}: {'; '.join(lines)}" for name, lines in several.said.items()]
+        said = several.about.said_lines()
     else:
         rows, files, said = _pilot(given, reading, shared_ids)
         pilot, wanted["ordered"] = rows, reading.ordered
-    show_plan("plan", pilot, wanted, files, said, plot=plot, as_json=as_json)
+    show_plan(pilot, wanted, files, said, plot=plot, as_json=as_json)
 
 
 def show_plan(
-    command: str,
     pilot: Any,
     wanted: dict[str, Any],
     files: dict[str, str],
@@ -146,17 +144,13 @@ def show_plan(
     sizes = size(pilot, **asked)
     if plot is not None:
         draw_to(plot, sizes.plot())
-    verdict = sizes.verdict.with_source(Typed.source())
-    result = {
-        "command": command,
-        **told(verdict),
-        "files": files,
-        "plan": sizes.to_dict(stored=False),
-        **of_files(plot=plot),
-    }
-    drawn = [] if plot is None else [f"The figure is in {plot}."]
-    texts = [*verdict_lines(verdict), *said, *([""] if said else []), sizes._text(), *drawn]
-    show(result, texts, as_json=as_json)
+    show(
+        {"files": files, "plan": sizes.to_dict(stored=False)},
+        [*said, *([""] if said else []), sizes._text()],
+        as_json=as_json,
+        verdict=sizes.verdict.with_source(Typed.source()),
+        plot=plot,
+    )
 
 
 def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, dict[str, str], list[str]]:
@@ -171,5 +165,4 @@ def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, d
         return rows.handle, dict(opened.files), rows.said()
     paths = paths_of(given, reading)
     several, about = open_models(paths, reading, ordered=reading.ordered, shared_ids=shared_ids)
-    said = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
-    return several.handle, {name: called(path) for name, path in paths.items()}, said
+    return several.handle, dict(several.files), about.said_lines()

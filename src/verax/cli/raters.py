@@ -11,7 +11,7 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_files
-from verax.cli.output import Json, draw_to, of_files, show, told, verdict_lines
+from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError, passing
 from verax.inputs.reading import Reading
 
@@ -70,18 +70,13 @@ def raters(
     rows = opened.in_order(ordered)
     how: dict[str, Any] = {"rule": chosen, "ordered": reading.ordered, "n": n, "confidence": confidence}
     rated = study(rows.handle, **how)
-    verdict = rated.verdict.with_source(Typed.source())
-    texts = [*verdict_lines(verdict), *rows.said(), rated._text()]
     if plot is not None:
         draw_to(plot, rated.plot())
-        texts.append(f"The drawing is in {plot}.")
     result = {
-        "command": "raters",
         "file": opened.file,
         "taken": rows.taken(),
         **reading.scale,
-        **told(verdict),
         "raters": rated.to_dict(stored=False),
-        **of_files(plot=plot),
     }
-    show(result, texts, as_json=as_json)
+    verdict = rated.verdict.with_source(Typed.source())
+    show(result, [*rows.said(), rated._text()], as_json=as_json, verdict=verdict, plot=plot)

@@ -12,7 +12,7 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_files, split
-from verax.cli.output import Json, of_files, show, told
+from verax.cli.output import Json, show, told
 from verax.errors import InputError, passing
 from verax.errors import show as shown
 from verax.inputs.reading import Reading
@@ -128,17 +128,14 @@ def recalibrate(
         texts.append(f"{out}: {n_rows:,} rows of {apply_to}, {done}.")
     if save is not None:
         fitted.save(save)
-        texts.append(f"The recalibration is in {save}.")
     result = {
-        "command": "recalibrate",
         "file": file,
         "taken": taken,
         "recalibration": fitted.to_dict(stored=False),
         **told(fitted.verdict if load is not None else fitted.verdict.with_source(Typed.source())),
         "applied": None if apply_to is None else {"file": str(apply_to), "out": str(out), "n_rows": n_rows},
-        **of_files(save=save),
     }
-    show(result, texts, as_json=as_json)
+    show(result, texts, as_json=as_json, recalibration=save)
 
 
 def _check(

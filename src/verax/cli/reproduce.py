@@ -77,7 +77,7 @@ def reproduce(
         _show_all(as_json=as_json)
         return
     numbers = findings(paper)
-    result: dict[str, Any] = {"command": "reproduce", "paper": PAPERS[paper]}
+    result: dict[str, Any] = {"paper": PAPERS[paper]}
     result |= {"findings": [f.to_dict() for f in numbers]}
     tables: list[str] = [_findings_table(paper, numbers), _counts(numbers)]
     if paper == "galdran":
@@ -152,7 +152,7 @@ def _show_all(*, as_json: bool) -> None:
         caption=NUMBERED,
     )
     listed = [{"paper": paper, **f.to_dict()} for paper, numbers in by_paper.items() for f in numbers]
-    result = {"command": "reproduce", "paper": None, "findings": listed, "counts": _number_of(every)}
+    result = {"paper": None, "findings": listed, "counts": _number_of(every)}
     show(result, [table, _counts(every)], as_json=as_json)
     if any(f.status == DIFFERS for f in every):
         raise typer.Exit(1)

@@ -18,7 +18,7 @@ from verax.analyses.retention.uncertainty_scores import doubt
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import reads_files, split
-from verax.cli.output import Json, draw_to, of_files, show
+from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError, VeraxError
 from verax.errors import show as quote
 from verax.inputs.reading import Reading
@@ -107,13 +107,11 @@ def retain(
     if plot is not None:
         draw_to(plot, curves.plot())
     result = {
-        "command": "retain",
         "file": opened.file,
         "taken": rows.taken(),
         "curves": curves.to_dict(stored=False)["curves"],
-        **of_files(plot=plot),
     }
-    show(result, [*rows.said(), repr(curves)], as_json=as_json)
+    show(result, [*rows.said(), repr(curves)], as_json=as_json, plot=plot)
 
 
 def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Any]:

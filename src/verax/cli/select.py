@@ -110,7 +110,7 @@ def select(
     selection = Selection.of(read, rule or None, against or None, words(), patience)
     if plot is not None:
         draw_to(plot, selection.plot())
-    result = {"command": "select", "file": " ".join(given), **selection.to_dict(stored=False)}
+    result = {"file": " ".join(given), **selection.to_dict(stored=False)}
     show(result, [*verdict_lines(selection.verdict), selection._text()], as_json=as_json)
 
 

@@ -11,7 +11,7 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_files
-from verax.cli.output import Json, draw_to, of_files, show, told, verdict_lines
+from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.inputs.reading import Reading
 
@@ -102,34 +102,23 @@ def sets(
     }
     given_sets = rows.handle if made is None else made.apply(rows.handle)
     judged = evaluate_sets(given_sets, by=rows.handle.by or None, **how)
-    verdict = judged.verdict.with_source(Typed.source())
-    texts = [
-        *verdict_lines(verdict),
-        *rows.said(),
-        *([] if made is None else [made._text()]),
-        judged._text(),
-    ]
     if made is not None and save is not None:
         made.save(save)
-        texts.append(f"The conformal predictor is in {save}.")
     if plot is not None:
         draw_to(plot, judged.plot())
-        texts.append(f"The drawing is in {plot}.")
     if html is not None:
         from verax.report.sets import save_sets_page
 
         save_sets_page(judged, html, source=opened.file)
-        texts.append(f"The page is in {html}.")
     result = {
-        "command": "sets",
-        **told(verdict),
         "file": opened.file,
         "taken": rows.taken(),
         "conformal": None if made is None else made.to_dict(stored=False),
         "sets": judged.to_dict(stored=False),
-        **of_files(plot=plot, html=html, save=save),
     }
-    show(result, texts, as_json=as_json)
+    texts = [*rows.said(), *([] if made is None else [made._text()]), judged._text()]
+    verdict = judged.verdict.with_source(Typed.source())
+    show(result, texts, as_json=as_json, verdict=verdict, predictor=save, plot=plot, page=html)
 
 
 def _calibrated(file: Path, reading: Reading, level: float | None, score: str, seed: int) -> Any:

@@ -90,7 +90,7 @@ def toplist(
         bootstrap=bootstrap,
         plan={"confidence": confidence, "seed": seed, "weights_are": reading.weights_are},
     )
-    show_card(rows, "toplist", question, html=html, save=save, as_json=as_json)
+    show_card(rows, question, flat=True, html=html, save=save, as_json=as_json)
 
 
 def _truncated(handle: Any, length: int) -> Any:

@@ -69,7 +69,6 @@ def worst(
     rows = opened.in_order(not opened.lists and needs_order(ranking(chosen)))
     cases = find_worst(rows.handle, rule=chosen, n=n)
     result: dict[str, Any] = {
-        "command": "worst",
         "file": opened.file,
         "taken": rows.taken(),
         **cases.to_dict(stored=False),

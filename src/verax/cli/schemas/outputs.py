@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from verax.analyses.calibration.components import Decomposition
@@ -31,6 +30,7 @@ from verax.cli.schemas.building import (
     COUNT,
     FINITE,
     NUMBER,
+    NUMBERS,
     PATH,
     SHARE,
     TEXT,
@@ -56,319 +56,212 @@ from verax.selection.choice import Selection
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
-_HELD: dict[str, Schema | Maybe] = {"require": listed(ref("bound")), "met": TRUTH}
-_KEPT: dict[str, Schema | Maybe] = {"html": PATH, "save": PATH}
+Fields = dict[str, Schema | Maybe]
+
+_HELD: Fields = {"require": listed(ref("bound")), "met": TRUTH}
+_KEPT: Fields = {"html": PATH, "save": PATH}
 # Of very many rows nothing is claimed.
-_MAYBE_TOLD = {**TOLD, "verdict": or_none(TEXT)}
-
-
-def _evaluate() -> Schema:
-    shared: dict[str, Schema | Maybe] = {**_MAYBE_TOLD, "notes": TEXTS, **_HELD, **_KEPT}
-    dense = output(
-        "evaluate",
-        **shared,
-        **COLUMN_FILE,
-        card=exactly(Scorecard),
-        calibration=or_none(of_type(CalibrationSummary)),
-        subgroups=mapped(of_type(Subgroups)),
-    )
-    lists: dict[str, Schema | Maybe] = {"card": exactly(ListCard), "lists": ref("list_file")}
-    lists["calibration"] = or_none(of_type(CalibrationSummary))
-    lists["subgroups"] = Maybe(mapped(of_type(Subgroups)))
-    costs = record(
-        n_rows=or_none(COUNT),
-        exact=TRUTH,
-        passes=COUNT,
-        kept=TRUTH,
-        sampled=COUNT,
-        seconds=NUMBER,
-        per_million=NUMBER,
-        megabytes=NUMBER,
-    )
-    # With --dry-run.
-    costs_alone = output("evaluate", file=TEXT, dry_run=costs)
-    return either(dense, output("evaluate", file=TEXT, **shared, **lists), costs_alone)
-
-
-def _evals_evaluate() -> Schema:
-    return output(
-        "evals evaluate",
-        file=TEXT,
-        **TOLD,
-        taken=TEXTS,
-        grades=of_type(GradeCard),
-        calibration=or_none(of_type(CalibrationSummary)),
-        notes=TEXTS,
-        **_HELD,
-        **_KEPT,
-    )
-
-
-def _toplist() -> Schema:
-    of_card = {name: field for name, field in face(ListCard).items() if name not in ("verax", "lists")}
-    by = Maybe(mapped(of_type(Subgroups)))
-    more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
-    more["calibration"] = or_none(of_type(CalibrationSummary))
-    return output("toplist", file=TEXT, notes=TEXTS, **{**of_card, **more, **_MAYBE_TOLD})
-
-
-def _merge() -> Schema:
-    card = of_type(Scorecard)
-    shared: dict[str, Schema | Maybe] = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
-    grades = output("merge", **TOLD, grades=of_type(GradeCard), **shared)
-    return either(output("merge", **_MAYBE_TOLD, card=card, **shared), grades)
-
-
+_MAYBE_TOLD: Fields = {**TOLD, "verdict": or_none(TEXT)}
+_CARD: Fields = {**_MAYBE_TOLD, "file": TEXT, "notes": TEXTS, **_HELD, **_KEPT}
+_CALIBRATION = or_none(of_type(CalibrationSummary))
+_SUBGROUPS = mapped(of_type(Subgroups))
+_LIST_CARD: Fields = {"calibration": _CALIBRATION, "lists": ref("list_file"), "subgroups": Maybe(_SUBGROUPS)}
+_DRY_RUN = record(
+    n_rows=or_none(COUNT),
+    exact=TRUTH,
+    passes=COUNT,
+    kept=TRUTH,
+    sampled=COUNT,
+    seconds=NUMBER,
+    per_million=NUMBER,
+    megabytes=NUMBER,
+)
+_MERGED: Fields = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
 # What a comparison says of the files of several models, and of bounds.
-_MATCHED: dict[str, Schema | Maybe] = {
+_MATCHED: Fields = {
+    **TOLD,
     "files": mapped(TEXT),
     "matched": TEXT,
     "taken": mapped(either(ref("columns"), TEXTS)),
     **_HELD,
     "plot": PATH,
 }
-
-
-def _compare() -> Schema:
-    by: dict[str, Schema | Maybe] = {**TOLD, **_MATCHED, "left_out": _LEFT_OUT, "rule": TEXT}
-    return either(
-        _by_losses("compare"),
-        output("compare", **by, ranking=of_type(RankScores)),
-        output("compare", **by, rates=of_type(OperatingPoints)),
-    )
-
-
-def _evals_compare() -> Schema:
-    return _by_losses("evals compare")
-
-
-_LEFT_OUT = mapped(record(count=COUNT, ids=TEXTS))
-
-
-def _by_losses(command: str) -> Schema:
-    return output(
-        command,
+_LEFT_OUT: Fields = {"left_out": mapped(record(count=COUNT, ids=TEXTS))}
+_BY_LOSSES: Fields = {
+    **_MATCHED,
+    **_LEFT_OUT,
+    "comparison": of_type(Comparison),
+    "subgroups": _SUBGROUPS,
+    "html": PATH,
+}
+_BY_SCORES: Fields = {**_MATCHED, **_LEFT_OUT, "rule": TEXT}
+_PLAN: Fields = {**TOLD, "files": mapped(TEXT), "plan": of_type(SamplePlan), "plot": PATH}
+_GRADED_ANSWER = record(
+    row=COUNT, id=or_none(TEXT), grade=FINITE, confidence=or_none(FINITE), about=mapped(or_none(TEXT))
+)
+_PUBLISHED = record(
+    paper=Maybe(TEXT),
+    where=TEXT,
+    what=TEXT,
+    printed=either(NUMBER, TEXT),
+    computed=or_none(NUMBER),
+    agrees=or_none(TRUTH),
+    status=TEXT,
+    erratum=TEXT,
+    section=TEXT,
+)
+_DRAWN_SHARE = record(
+    section=TEXT,
+    sampler=TEXT,
+    n_classes=or_none(COUNT),
+    comparisons=COUNT,
+    share=NUMBER,
+    exact=NUMBER,
+    interval=ref("interval"),
+    as_printed=or_none(TRUTH),
+)
+# The fields of what each command prints; several where it prints one kind of output or another.
+_OUTPUTS: dict[str, Fields | list[Fields]] = {
+    "demo": {
+        "problems": listed(record(problem=TEXT, question=TEXT, verdict=TEXT, predictions=TEXTS, report=PATH)),
+        "files": TEXTS,
+    },
+    "init": [
+        {
+            "file": TEXT,
+            "reading": {"type": "object"},
+            "columns": listed(record(column=TEXT, role=TEXT, why=TEXT)),
+            "taken": TEXTS,
+            "classes": or_none(TEXTS),
+            "n_rows": COUNT,
+            "first": listed(record(outcome=TEXT, probabilities=listed(NUMBER))),
+            "notes": TEXTS,
+            "doubts": TEXTS,
+            "decided": TEXTS,
+            "toml": TEXT,
+            "written": PATH,
+        },
+        {"file": TEXT, "holds": TRUTH, "changed": TEXTS, "n_rows": or_none(COUNT)},
+    ],
+    "evaluate": [
+        {
+            **_CARD,
+            **COLUMN_FILE,
+            "card": exactly(Scorecard),
+            "calibration": _CALIBRATION,
+            "subgroups": _SUBGROUPS,
+        },
+        {**_CARD, "card": exactly(ListCard), **_LIST_CARD},
+        {"file": TEXT, "dry_run": _DRY_RUN},
+    ],
+    "merge": [
+        {**_MERGED, **_MAYBE_TOLD, "card": of_type(Scorecard)},
+        {**_MERGED, **TOLD, "grades": of_type(GradeCard)},
+    ],
+    "compare": [
+        _BY_LOSSES,
+        {**_BY_SCORES, "ranking": of_type(RankScores)},
+        {**_BY_SCORES, "rates": of_type(OperatingPoints)},
+    ],
+    "folds": {**_MATCHED, "folds": of_type(FoldComparison)},
+    "datasets": {**_MATCHED, "datasets": of_type(DatasetComparison)},
+    "evals evaluate": {
         **TOLD,
-        **_MATCHED,
-        left_out=_LEFT_OUT,
-        comparison=of_type(Comparison),
-        subgroups=mapped(of_type(Subgroups)),
-        html=PATH,
-    )
-
-
-def _folds() -> Schema:
-    return output("folds", **TOLD, **_MATCHED, folds=of_type(FoldComparison))
-
-
-def _datasets() -> Schema:
-    return output("datasets", **TOLD, **_MATCHED, datasets=of_type(DatasetComparison))
-
-
-def _plan(command: str = "plan") -> Schema:
-    return output(command, **TOLD, files=mapped(TEXT), plan=of_type(SamplePlan), plot=PATH)
-
-
-def _evals_plan() -> Schema:
-    return _plan("evals plan")
-
-
-def _decompose() -> Schema:
-    return output(
-        "decompose",
+        "file": TEXT,
+        "taken": TEXTS,
+        "grades": of_type(GradeCard),
+        "calibration": _CALIBRATION,
+        "notes": TEXTS,
+        **_HELD,
+        **_KEPT,
+    },
+    "evals compare": _BY_LOSSES,
+    "evals plan": _PLAN,
+    "evals worst": {
+        "file": TEXT,
+        "taken": TEXTS,
+        "rule": TEXT,
+        "n_rows": COUNT,
+        "answers": listed(_GRADED_ANSWER),
+    },
+    "plan": _PLAN,
+    "decompose": {
         **ANY_FILE,
-        normalize=TRUTH,
-        logits=TRUTH,
-        decomposition=of_type(Decomposition),
-        calibration=or_none(of_type(CalibrationSummary)),
-        plot=PATH,
-    )
-
-
-def _decide() -> Schema:
-    return output(
-        "decide",
+        "normalize": TRUTH,
+        "logits": TRUTH,
+        "decomposition": of_type(Decomposition),
+        "calibration": _CALIBRATION,
+        "plot": PATH,
+    },
+    "decide": {
         **COLUMN_FILE,
-        points=of_type(OperatingPoints),
-        curves=of_type(DecisionCurves),
-        deferral=of_type(Deferral),
-        plot=PATH,
-    )
-
-
-def _worst() -> Schema:
-    return output("worst", **ANY_FILE, **face(Worst), questions=Maybe(mapped(TEXT)))
-
-
-def _evals_worst() -> Schema:
-    answer = record(
-        row=COUNT, id=or_none(TEXT), grade=FINITE, confidence=or_none(FINITE), about=mapped(or_none(TEXT))
-    )
-    return output("evals worst", file=TEXT, taken=TEXTS, rule=TEXT, n_rows=COUNT, answers=listed(answer))
-
-
-def _retain() -> Schema:
-    return output("retain", **ANY_FILE, curves=listed(of_type(RetentionCurve)), plot=PATH)
-
-
-def _raters() -> Schema:
-    return output("raters", **COLUMN_FILE, **TOLD, raters=of_type(RaterStudy), plot=PATH)
-
-
-def _recalibrate() -> Schema:
-    return output(
-        "recalibrate",
-        file=PATH,
-        taken=or_none(either(ref("columns"), ref("list_file"))),
-        recalibration=of_type(Recalibration),
+        "points": of_type(OperatingPoints),
+        "curves": of_type(DecisionCurves),
+        "deferral": of_type(Deferral),
+        "plot": PATH,
+    },
+    "worst": {**ANY_FILE, **face(Worst), "questions": Maybe(mapped(TEXT))},
+    "retain": {**ANY_FILE, "curves": listed(of_type(RetentionCurve)), "plot": PATH},
+    "recalibrate": {
         **TOLD,
-        applied=or_none(record(file=TEXT, out=TEXT, n_rows=COUNT)),
-        save=PATH,
-    )
-
-
-def _sets() -> Schema:
-    return output(
-        "sets",
+        "file": PATH,
+        "taken": or_none(either(ref("columns"), ref("list_file"))),
+        "recalibration": of_type(Recalibration),
+        "applied": or_none(record(file=TEXT, out=TEXT, n_rows=COUNT)),
+        "save": PATH,
+    },
+    "sets": {
+        **TOLD,
         **ANY_FILE,
+        "conformal": or_none(of_type(Conformal)),
+        "sets": of_type(SetEvaluation),
+        "plot": PATH,
+        **_KEPT,
+    },
+    "raters": {**TOLD, **COLUMN_FILE, "raters": of_type(RaterStudy), "plot": PATH},
+    "monitor": {
         **TOLD,
-        conformal=or_none(of_type(Conformal)),
-        sets=of_type(SetEvaluation),
-        plot=PATH,
-        html=PATH,
-        save=PATH,
-    )
-
-
-def _monitor() -> Schema:
-    return output(
-        "monitor",
-        files=TEXTS,
-        outcomes=TEXTS,
-        known=COUNT,
-        known_rows=COUNT,
-        state=TEXT,
-        html=PATH,
-        rule=TEXT,
-        reference=NUMBER,
-        tolerance=FINITE,
-        alpha=SHARE,
-        false_alarms=TEXT,
-        unit=or_none(TEXT),
-        n_rows=COUNT,
-        evidence=NUMBER,
-        threshold=FINITE,
-        alarm=or_none(of_type(Alarm)),
-        began=or_none(listed(TEXT, 3)),
-        **TOLD,
-        cautions=TEXTS,
-        pending=COUNT,
-        expected_loss=NUMBER,
-        lateness=TEXT,
-        periods=listed(of_type(MonitoredStep)),
-    )
-
-
-def _select() -> Schema:
-    return output("select", file=TEXT, **face(Selection))
-
-
-def _certify() -> Schema:
-    return output("certify", certificates=listed(of_type(Certificate)))
-
-
-def _reproduce() -> Schema:
-    number = record(
-        paper=Maybe(TEXT),
-        where=TEXT,
-        what=TEXT,
-        printed=either(NUMBER, TEXT),
-        computed=or_none(NUMBER),
-        agrees=or_none(TRUTH),
-        status=TEXT,
-        erratum=TEXT,
-        section=TEXT,
-    )
-    grid = record(data=TEXT, all_rows=NUMBER, by_table=listed(NUMBER))
-    share = record(
-        section=TEXT,
-        sampler=TEXT,
-        n_classes=or_none(COUNT),
-        comparisons=COUNT,
-        share=NUMBER,
-        exact=NUMBER,
-        interval=ref("interval"),
-        as_printed=or_none(TRUTH),
-    )
-    simulations = record(rounds=COUNT, seed=COUNT, shares=listed(share), conclusion=TEXT, plot=PATH)
-    return output(
-        "reproduce",
-        paper=or_none(TEXT),
-        findings=listed(number),
-        counts=Maybe(mapped(COUNT)),
-        grid=Maybe(listed(grid)),
-        simulations=Maybe(simulations),
-        aursc=Maybe(listed(of_type(RetentionCurve))),
-    )
-
-
-def _demo() -> Schema:
-    problem = record(problem=TEXT, question=TEXT, verdict=TEXT, predictions=TEXTS, report=PATH)
-    return output("demo", problems=listed(problem), files=listed(TEXT))
-
-
-def _init() -> Schema:
-    column = record(column=TEXT, role=TEXT, why=TEXT)
-    first = record(outcome=TEXT, probabilities=listed(NUMBER))
-    shown = output(
-        "init",
-        file=TEXT,
-        reading={"type": "object"},
-        columns=listed(column),
-        taken=TEXTS,
-        classes=or_none(TEXTS),
-        n_rows=COUNT,
-        first=listed(first),
-        notes=TEXTS,
-        doubts=TEXTS,
-        decided=TEXTS,
-        toml=TEXT,
-        written=PATH,
-    )
-    checked = output("init", file=TEXT, holds=TRUTH, changed=TEXTS, n_rows=or_none(COUNT))
-    return {"anyOf": [shown, checked]}
-
-
-def _help() -> Schema:
-    return output("help", topic=TEXT, text=TEXT)
-
-
-_OUTPUTS: dict[str, Callable[[], Schema]] = {
-    "demo": _demo,
-    "init": _init,
-    "evaluate": _evaluate,
-    "merge": _merge,
-    "compare": _compare,
-    "folds": _folds,
-    "datasets": _datasets,
-    "evals evaluate": _evals_evaluate,
-    "evals compare": _evals_compare,
-    "evals plan": _evals_plan,
-    "evals worst": _evals_worst,
-    "plan": _plan,
-    "decompose": _decompose,
-    "decide": _decide,
-    "worst": _worst,
-    "retain": _retain,
-    "recalibrate": _recalibrate,
-    "sets": _sets,
-    "raters": _raters,
-    "monitor": _monitor,
-    "select": _select,
-    "toplist": _toplist,
-    "certify": _certify,
-    "reproduce": _reproduce,
-    "help": _help,
+        "files": TEXTS,
+        "outcomes": TEXTS,
+        "known": COUNT,
+        "known_rows": COUNT,
+        "state": TEXT,
+        "html": PATH,
+        "rule": TEXT,
+        "reference": NUMBER,
+        "tolerance": FINITE,
+        "alpha": SHARE,
+        "false_alarms": TEXT,
+        "unit": or_none(TEXT),
+        "n_rows": COUNT,
+        "evidence": NUMBER,
+        "threshold": FINITE,
+        "alarm": or_none(of_type(Alarm)),
+        "began": or_none(listed(TEXT, 3)),
+        "cautions": TEXTS,
+        "pending": COUNT,
+        "expected_loss": NUMBER,
+        "lateness": TEXT,
+        "periods": listed(of_type(MonitoredStep)),
+    },
+    "select": {"file": TEXT, **face(Selection)},
+    "toplist": {
+        **{name: field for name, field in face(ListCard).items() if name != "verax"},
+        **_CARD,
+        **_LIST_CARD,
+    },
+    "certify": {"certificates": listed(of_type(Certificate))},
+    "reproduce": {
+        "paper": or_none(TEXT),
+        "findings": listed(_PUBLISHED),
+        "counts": Maybe(mapped(COUNT)),
+        "grid": Maybe(listed(record(data=TEXT, all_rows=NUMBER, by_table=NUMBERS))),
+        "simulations": Maybe(
+            record(rounds=COUNT, seed=COUNT, shares=listed(_DRAWN_SHARE), conclusion=TEXT, plot=PATH)
+        ),
+        "aursc": Maybe(listed(of_type(RetentionCurve))),
+    },
+    "help": {"topic": TEXT, "text": TEXT},
 }
 COMMANDS = tuple(_OUTPUTS)
 
@@ -379,7 +272,9 @@ def schema_of(command: str) -> Schema:
     >>> schema_of("demo")["title"]
     'verax demo --json'
     """
-    schema = _OUTPUTS[command]()
+    fields = _OUTPUTS[command]
+    kinds = [output(command, **kind) for kind in (fields if isinstance(fields, list) else [fields])]
+    schema = kinds[0] if len(kinds) == 1 else either(*kinds)
     needed: dict[str, Schema] = {}
     _gather(schema, needed)
     return {
