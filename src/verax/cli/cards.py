@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from verax._settings import settings
 from verax.analyses.cards.listcard import ListCard
+from verax.analyses.cards.scorecard import check_whole
 from verax.cli.app import words
 from verax.cli.arguments import Typed
 from verax.cli.opening import Opened
 from verax.cli.output import check_report, command_line, show
 from verax.cli.require import Bound
-from verax.cli.shards import report_on_shard
+from verax.errors import InputError
 from verax.scores.base import Rule
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def show_card(
     notes = _notes(rows, card, computed=calibration is not None)
     checks = [bound.hold(card, calibration) for bound in question.bounds]
     if html is not None and save is not None:
-        no_report = report_on_shard(html, save, card, rows.handle, rows.source, None if dense else parts)
+        no_report = _report_on_shard(html, save, card, rows.handle, rows.source, None if dense else parts)
         if no_report is not None:
             html = None
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
@@ -218,3 +219,57 @@ def _calibration(
     draws = (bootstrap or 100) if with_interval else 0
     also = [bound.name for bound in bounds if bound.on_calibration]
     return summarize(rows.handle, rule=rule, bootstrap=draws, also=also, **settings)
+
+
+def _report_on_shard(
+    html: Path, save: Path, card: Scorecard, handle: Any, source: str, parts: Mapping[str, Subgroups] | None
+) -> InputError | None:
+    """Save the card of a file with what the report on all files needs, and write the report on this one.
+
+    `parts` are the subgroups of lists, which no report computes itself. A part that has no report of its own
+    gives the reason.
+    """
+    from verax.scans.parts import UNNAMED
+    from verax.scans.saved import Recorded
+
+    shard, reason = Recorded(handle, model=UNNAMED), None
+    try:
+        write_report(html, shard, card, source, parts)
+    except InputError as error:
+        if _is_whole(card):
+            raise
+        reason = error
+    shard.save(save, card)
+    return reason
+
+
+def _is_whole(card: Scorecard) -> bool:
+    """Whether a card stands for itself: it has weight, and more than one group where there are groups."""
+    try:
+        check_whole(card)
+    except InputError:
+        return False
+    return True
+
+
+def write_report(
+    html: Path, handle: Any, card: Scorecard, source: str, parts: Mapping[str, Subgroups] | None = None
+) -> Verdict:
+    """Write the report with the rules and settings of a card; its verdict."""
+    from verax.report import Report
+    from verax.scores.registry import fitting_rules, padded_rules
+
+    plan, rules = card.resampling, [rule for rule in card.tally.rules if isinstance(rule, Rule)]
+    usual = padded_rules() if isinstance(card, ListCard) else fitting_rules(None, card.ordered)
+    report = Report.of(
+        handle,
+        ordered=card.ordered,
+        rules=None if set(rules) == set(usual) else rules,
+        confidence=plan.confidence,
+        seed=plan.seed,
+        weights_are=plan.weights_are,
+        source=source,
+    )
+    report = report.with_subgroups(parts) if parts else report
+    report.save(html)
+    return report.verdict

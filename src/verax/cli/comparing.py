@@ -10,6 +10,7 @@ import typer
 
 from verax.cli.arguments import Typed
 from verax.cli.models import AboutFiles
+from verax.cli.options import drawing
 from verax.cli.output import draw_to, show
 from verax.cli.require import DifferenceBound
 
@@ -60,7 +61,7 @@ ModelColumn = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="Column of models or forecasters that are stacked in one file."),
 ]
-Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw means to this file.")]
+Plot = Annotated[Path | None, drawing("means")]
 # Options of tables of scores.
 ScoreColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of scores of a long table, with --model-column.")

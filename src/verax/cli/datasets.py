@@ -51,7 +51,7 @@ def datasets(
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw mean ranks to this file.")] = None,
+    plot: Annotated[Path | None, options.drawing("mean ranks")] = None,
 ) -> None:
     """Compare models over many data sets, by a table of scores.
 

@@ -62,9 +62,7 @@ def decide(
             metavar="N", help="Folds that show how a chosen threshold varies; groups stay together."
         ),
     ] = 5,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the decision curves to this file.")
-    ] = None,
+    plot: Annotated[Path | None, options.drawing("the decision curves")] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,

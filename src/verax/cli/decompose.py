@@ -51,9 +51,7 @@ def decompose(
             "1,000, and fewer with more than 48 classes, as in the report.",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw reliability curves to this file.")
-    ] = None,
+    plot: Annotated[Path | None, options.drawing("reliability curves")] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,

@@ -15,11 +15,12 @@ from verax.analyses.grades.result import GradeCard
 from verax.analyses.loading import merged_grades
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.cards import write_report
 from verax.cli.grade_cards import GradeBound, card_texts, grade_bounds, hold_grades
 from verax.cli.output import Json, check_report, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
-from verax.cli.shards import report_on_all, save_merged
 from verax.errors import InputError, Remedy
+from verax.inference.findings import Verdict
 
 _EXAMPLES = """Examples: `verax merge monday.verax tuesday.verax`,
 `verax merge monday.verax tuesday.verax --require 'brier<0.9' --save week.verax --json`
@@ -43,13 +44,15 @@ def merge(
     Python. The order of the files does not matter. No row may be in two of them. For --html every part must
     have been saved with a report of its own (`verax evaluate --save --html`), with the same options.
     """
+    from verax.scans.saved import merge_saved
+
     grades = merged_grades(files)
     if grades is not None:
         _show_grades(grades, files, require, require_interval, save, html, as_json=as_json)
         return
     check_report(html)
     card: Scorecard = merge_files(files)[CARD]
-    check_whole(card, " + ".join(map(str, files[:3])) + (" + ..." if len(files) > 3 else ""))
+    check_whole(card, _some(files, " + "))
     lists = isinstance(card, ListCard)
     bounds = read_bounds(require, strictly=require_interval, ordered=card.ordered, lists=lists)
     notes = _notes(files) if lists else []
@@ -57,8 +60,8 @@ def merge(
         _check_on_card(bound, card)
     checks = [bound.hold(card) for bound in bounds]
     if save is not None:
-        save_merged(save, files, card)
-    verdict = None if html is None else report_on_all(html, files, card)
+        merge_saved(files, card, save)
+    verdict = None if html is None else _report_on_all(html, files, card)
     result: dict[str, Any] = {
         "files": [str(file) for file in files],
         "card": card.to_dict(stored=False),
@@ -97,6 +100,24 @@ def _show_grades(
     }
     verdict, texts = card.verdict, card_texts(card)
     show(result, texts, as_json=as_json, verdict=verdict, checks=checks, page=html, results=save)
+
+
+def _some(files: list[Path], mark: str) -> str:
+    """The names of the first files."""
+    return mark.join([*map(str, files[:3]), *(["..."] if len(files) > 3 else [])])
+
+
+def _report_on_all(html: Path, files: list[Path], card: Scorecard) -> Verdict:
+    """Write the report on saved summaries; its verdict. A file that lacks some of them is named."""
+    from verax.scans.saved import SavedHandle
+
+    try:
+        return write_report(html, SavedHandle(files), card, _some(files, "; "))
+    except InputError as error:
+        if error.kind not in ("missing", "file"):
+            raise
+        advice = Remedy("Save every part by `verax evaluate --save ... --html ...`, with the same options.")
+        raise error.replace(argument="html", remedies=[advice]) from None
 
 
 def _notes(files: list[Path]) -> list[str]:

@@ -63,6 +63,13 @@ ConfigFile = Annotated[
         "pyproject.toml with [tool.verax], from the current folder upward; none for no file.",
     ),
 ]
+
+
+def drawing(what: str) -> Any:
+    """The option that draws something."""
+    return typer.Option("--plot", metavar="FILE", help=f"Draw {what} to this file.")
+
+
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Random seed.")]
 Confidence = Annotated[
     float,

@@ -40,10 +40,7 @@ def raters(
         typer.Option(metavar="RULE", help="A proper rule; by default brier, or rps for ordered classes."),
     ] = None,
     n: Annotated[int, typer.Option("-n", "--number", metavar="N", help="Number of worst cases.")] = 10,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the loss and that of rater panels to this file."),
-    ] = None,
+    plot: Annotated[Path | None, options.drawing("the loss and that of rater panels")] = None,
     confidence: options.Confidence = 0.95,
     as_json: Json = False,
 ) -> None:

@@ -79,7 +79,7 @@ def retain(
         ),
     ] = "share",
     bootstrap: Annotated[int, typer.Option(metavar="N", help="Replicates for intervals; 0 for none.")] = 0,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the curves to this file.")] = None,
+    plot: Annotated[Path | None, options.drawing("the curves")] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from verax.cli import options
 from verax.cli.app import app, words
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_files
@@ -83,9 +84,7 @@ def select(
     run: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which run, where the file has several.")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the rules and their optima to this file.")
-    ] = None,
+    plot: Annotated[Path | None, options.drawing("the rules and their optima")] = None,
     as_json: Json = False,
 ) -> None:
     """Name the epoch to keep by each rule.

@@ -60,9 +60,7 @@ def sets(
             metavar="NAME", help="Nonconformity score with --calibrate: lac, aps, or a rule such as rps."
         ),
     ] = "lac",
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw sizes and coverage to this file.")
-    ] = None,
+    plot: Annotated[Path | None, options.drawing("sizes and coverage")] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with drawings and tables.")
     ] = None,
