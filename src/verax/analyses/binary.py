@@ -245,11 +245,11 @@ class OfEvent(Protocol):
 _Found = TypeVar("_Found", bound=OfEvent)
 
 
-def first_of(found: Iterable[_Found], event: object | None, model: str | None, what: str) -> _Found:
+def first_of(lines: Iterable[_Found], event: object | None, model: str | None, what: str) -> _Found:
     """The first curve or point of an event and a model, each unless it is None."""
-    for each in found:
-        if (event is None or str(event) == each.event) and model in (None, each.model):
-            return each
+    for line in lines:
+        if (event is None or str(event) == line.event) and model in (None, line.model):
+            return line
     raise KeyError(f"there is no {what} of {event!r} and {model!r}")
 
 

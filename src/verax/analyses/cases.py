@@ -135,7 +135,10 @@ class ShareCase(Case):
 
     def to_dict(self) -> dict[str, Any]:
         """The case as plain Python values: the outcome as pairs of a class and its share."""
-        return {**super().to_dict(), "outcome": [[plain_of(name), own] for name, own in self.outcome.items()]}
+        return {
+            **super().to_dict(),
+            "outcome": [[plain_of(name), share] for name, share in self.outcome.items()],
+        }
 
 
 @dataclass(frozen=True)
@@ -322,7 +325,7 @@ def share_case(
 def text_of(name: Any) -> str:
     """A class as it stands in a table: label sets as their labels, classes of several raters with shares."""
     if isinstance(name, dict):
-        return ", ".join(f"{text_of(each)} {share:.2f}" for each, share in name.items())
+        return ", ".join(f"{text_of(label)} {share:.2f}" for label, share in name.items())
     return "{" + ", ".join(map(str, name)) + "}" if isinstance(name, tuple) else str(name)
 
 

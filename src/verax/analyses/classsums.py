@@ -76,12 +76,12 @@ class ClassSums(Summary, kind="losses by class"):
             only_weights(self.groups[:, :, 0])
 
     @classmethod
-    def of_plain(cls, found: PlainSums) -> ClassSums:
+    def of_plain(cls, plain: PlainSums) -> ClassSums:
         """Of rows of equal weight with finite losses."""
-        n = found.cells.sum(axis=1)
-        sums = np.zeros((*found.losses.shape[:2], 6))
-        sums[:, :, [_FIRST, _FIRST_SQUARED]] = found.losses[:, :, :1]
-        sums[:, :, [_SECOND, _SECOND_SQUARED]] = found.losses[:, :, 1:]
+        n = plain.cells.sum(axis=1)
+        sums = np.zeros((*plain.losses.shape[:2], 6))
+        sums[:, :, [_FIRST, _FIRST_SQUARED]] = plain.losses[:, :, :1]
+        sums[:, :, [_SECOND, _SECOND_SQUARED]] = plain.losses[:, :, 1:]
         return cls(Sum.of(np.stack([n, n, n], axis=1)), Sum.of(sums), False)
 
     # ---- what they say ---------------------------------------------------------------------
@@ -98,8 +98,8 @@ class ClassSums(Summary, kind="losses by class"):
             around = sums[:, _SECOND_SQUARED] - mean * (2 * sums[:, _FIRST_SQUARED] - mean * squares)
             with np.errstate(invalid="ignore", divide="ignore"):
                 variance = np.maximum(around, 0.0) / w**2 / (1 - np.divide(1, n))
-        found = zip(mean.tolist(), np.sqrt(variance).tolist(), sums[:, _N_INFINITE] > 0, strict=True)
-        return [(np.inf, np.nan, 0.0) if lost else (own, error, freedom) for own, error, lost in found]
+        results = zip(mean.tolist(), np.sqrt(variance).tolist(), sums[:, _N_INFINITE] > 0, strict=True)
+        return [(np.inf, np.nan, 0.0) if lost else (value, error, freedom) for value, error, lost in results]
 
     @property
     def counts(self) -> ClassCounts:
@@ -141,12 +141,12 @@ class ClassSums(Summary, kind="losses by class"):
         squared.
         """
         _, w, w2 = self.rows.high.T
-        own = self.losses.high[:, r]
-        lost, n_infinite = own[:, _INFINITE], float(own[:, _N_INFINITE].sum())
+        sums = self.losses.high[:, r]
+        lost, n_infinite = sums[:, _INFINITE], float(sums[:, _N_INFINITE].sum())
         both = []
         for weight, first, second in ((w, _FIRST, _SECOND), (w2, _FIRST_SQUARED, _SECOND_SQUARED)):
             finite = weight - (lost if first == _FIRST else np.where(lost > 0, lost**2, 0.0))
-            a, b = own[:, first], own[:, second]
+            a, b = sums[:, first], sums[:, second]
             columns = [
                 (finite.sum(), a.sum(), b.sum()),
                 (weight.sum(), (weight * reference).sum(), (weight * reference**2).sum()),
@@ -184,9 +184,9 @@ class ClassRecipe(Recipe[ClassSums]):
         """The number of rules."""
         return {"rules": len(self.rules)}
 
-    def n_groups(self, found: ClassSums) -> int:
+    def n_groups(self, summary: ClassSums) -> int:
         """The number of groups that a summary has sums of."""
-        return 0 if found.labels is None else len(found.labels)
+        return 0 if summary.labels is None else len(summary.labels)
 
     def take(self, part: Part) -> ClassSums:
         """The sums of some rows."""
@@ -252,18 +252,18 @@ def with_frequencies(
     first, n = models[0], len(models)
     reference = frequencies.means[:, r]
     tally = PairedTally(n + 1, int(first.rows.high[:, 0].sum()), int(first.rows.high[:, 0].sum()))
-    found = [model.moments(r, reference) for model in models]
+    moments = [model.moments(r, reference) for model in models]
     exponent = 0 if paired is None else paired.exponent
     tally.exponent = exponent
     factor = 2.0**-exponent
     for name, power in (("moments", 1), ("squares", 2)):
-        own = [each[power - 1].scaled(factor**power) for each in found]
-        total = Moments.from_sums(own[0].weight.high[1:2], [0.0], [0.0])
+        of_models = [pair[power - 1].scaled(factor**power) for pair in moments]
+        total = Moments.from_sums(of_models[0].weight.high[1:2], [0.0], [0.0])
         between = None if paired is None else getattr(paired, name)
-        columns = [(total, 0), *((each, 0) for each in own), (own[0], 1)]
+        columns = [(total, 0), *((model, 0) for model in of_models), (of_models[0], 1)]
         for a, b in all_pairs(n + 1):
             if b == n:
-                columns.append((own[a], 2))
+                columns.append((of_models[a], 2))
             else:
                 assert between is not None
                 columns.append((between, 1 + n + all_pairs(n).index((a, b))))
@@ -272,7 +272,7 @@ def with_frequencies(
         tally.labels = first.labels
         sums = [model.groups for model in models]
         weight = first.groups[:, :, 0]
-        losses = [own[:, :, 1 + r].sum(axis=1) for own in sums if own is not None]
+        losses = [by_class[:, :, 1 + r].sum(axis=1) for by_class in sums if by_class is not None]
         losses.append(frequencies.sums[:, r])
         pairs = [losses[a] - losses[b] for a, b in all_pairs(n + 1)]
         tally.cluster_sums = factor * np.column_stack([weight.sum(axis=1), *losses, *pairs])

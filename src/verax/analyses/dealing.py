@@ -39,25 +39,25 @@ def dealt(
     units, least = n_units(groups, n_rows, weights), 3 if nested else 2
     if units < least or folds < least:
         raise _too_few(folds, units, groups, nested=nested)
-    found = np.zeros(n_rows, np.int64)
+    fold = np.zeros(n_rows, np.int64)
     weighty = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
     codes = np.arange(len(weighty)) if groups is None else in_order_seen(groups.first_kind[weighty])
-    found[weighty] = _by_size(np.bincount(codes), min(folds, units), seed)[codes]
-    return found
+    fold[weighty] = _by_size(np.bincount(codes), min(folds, units), seed)[codes]
+    return fold
 
 
 def _by_size(sizes: Ints, n_folds: int, seed: int) -> Ints:
     """The fold of each group: in random order, the largest first, to the fold that has fewest rows."""
     order = np.random.default_rng(seed).permutation(len(sizes))
-    found = np.empty(len(sizes), np.int64)
+    fold = np.empty(len(sizes), np.int64)
     if sizes.max() == 1:
-        found[order] = np.arange(len(sizes)) % n_folds
-        return found
+        fold[order] = np.arange(len(sizes)) % n_folds
+        return fold
     filled = np.zeros(n_folds)
     for group in order[np.argsort(-sizes[order], kind="stable")]:
-        found[group] = np.argmin(filled)
-        filled[found[group]] += sizes[group]
-    return found
+        fold[group] = np.argmin(filled)
+        filled[fold[group]] += sizes[group]
+    return fold
 
 
 def _too_few(folds: int, units: int, groups: Groups | None, *, nested: bool) -> InputError:

@@ -119,24 +119,24 @@ class ListSampleRecipe(Recipe[ListSample]):
 
     def take(self, part: Part) -> ListSample:
         """The sample of some lists."""
-        found = lists_of(part, self.model)
-        scored, weights = found.as_scored(), part.models[self.model].weights
+        lists = lists_of(part, self.model)
+        scored, weights = lists.as_scored(), part.models[self.model].weights
         numbers = part.row_numbers if weights is None else part.row_numbers[weights > 0]
         hashes = _hashes(scored.lists, scored.place)
-        groups = found.groups
-        most = max(self.most, found.n_lists) if part.whole and self.everything else self.most
+        groups = lists.groups
+        most = max(self.most, lists.n_lists) if part.whole and self.everything else self.most
         return ListSample(
             most,
-            found.n_lists,
-            found.n_invalid,
-            found.survey.tolerance - MASS_TOLERANCE,
+            lists.n_lists,
+            lists.n_invalid,
+            lists.survey.tolerance - MASS_TOLERANCE,
             unit_hashes(groups, hashes),
             hashes,
             numbers.astype(np.int64),
             scored.place,
             scored.lists.lengths,
             scored.lists.confidences,
-            found.weights,
+            lists.weights,
             None if groups is None else groups.labels[groups.codes],
         ).smallest()
 

@@ -30,7 +30,7 @@ def with_fault_recipes(handle: Handle, recipes: Mapping[str, Recipe[Any]]) -> di
     return {**recipes, **{_NAME.format(model): FaultRecipe(model) for model in handle.listed}}
 
 
-def faults_in(handle: Handle, found: Summaries) -> dict[str, ListFaults]:
+def faults_in(handle: Handle, summaries: Summaries) -> dict[str, ListFaults]:
     """What these found: by the name of each model, or without one where there is one model only."""
-    faults: dict[str, ListFaults] = {model: found[_NAME.format(model)] for model in handle.listed}
+    faults: dict[str, ListFaults] = {model: summaries[_NAME.format(model)] for model in handle.listed}
     return faults if handle.several or not faults else {"": next(iter(faults.values()))}

@@ -60,12 +60,12 @@ def load_grades(path: str | Path) -> GradeCard | None:
 
 def merged_grades(paths: Sequence[str | Path]) -> GradeCard | None:
     """The card of the graded answers of all files; None where none holds any, and mixtures are refused."""
-    found = {path: load_grades(path) for path in paths}
-    known = {path: card for path, card in found.items() if card is not None}
+    cards = {path: load_grades(path) for path in paths}
+    known = {path: card for path, card in cards.items() if card is not None}
     if not known:
         return None
-    if len(known) < len(found):
-        other = next(path for path, card in found.items() if card is None)
+    if len(known) < len(cards):
+        other = next(path for path, card in cards.items() if card is None)
         raise VeraxError(
             f"{next(iter(known))} has graded answers, and {other} has none: merge files of one kind."
         )

@@ -117,13 +117,13 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> RowPass:
 
     They are read once for all that ask for no other rules.
     """
-    held = _held(part, model)
-    for known, rows in held.items():
+    passes = _held(part, model)
+    for known, rows in passes.items():
         if known.issuperset(rules):
             return rows
     with naming(part, model):
-        found = held[frozenset(rules)] = RowPass(dense(part, model), list(dict.fromkeys(rules)))
-    return found
+        row_pass = passes[frozenset(rules)] = RowPass(dense(part, model), list(dict.fromkeys(rules)))
+    return row_pass
 
 
 def checked(part: Part, model: str) -> None:
@@ -189,18 +189,18 @@ def plain_sums(
         _held(part, model)[frozenset(rows.losses)] = rows
         return rows.sums
 
-    held: dict[tuple[Rule, ...], PlainSums | None] = part.once(_key_of_sums(model), dict)
-    if rules not in held:
-        held[rules] = summed()
-    return held[rules]
+    sums_by_rules: dict[tuple[Rule, ...], PlainSums | None] = part.once(_key_of_sums(model), dict)
+    if rules not in sums_by_rules:
+        sums_by_rules[rules] = summed()
+    return sums_by_rules[rules]
 
 
 def sums_found(part: Part, model: str, rules: tuple[Rule, ...]) -> PlainSums | None:
     """The same if another recipe has asked for them, or for those of more rules."""
-    held: dict[tuple[Rule, ...], PlainSums | None] = part.made(_key_of_sums(model)) or {}
-    for known, found in held.items():
-        if found is not None and set(known).issuperset(rules):
-            return found.of_rules([known.index(rule) for rule in rules])
+    sums_by_rules: dict[tuple[Rule, ...], PlainSums | None] = part.made(_key_of_sums(model)) or {}
+    for known, sums in sums_by_rules.items():
+        if sums is not None and set(known).issuperset(rules):
+            return sums.of_rules([known.index(rule) for rule in rules])
     return None
 
 

@@ -43,34 +43,34 @@ def rows_to_fit(
     They are those given, or a sample of the rows of a handle; with `several` models, forecasts are a mapping.
     With `most`, the largest number of rows for a number of classes, rows in memory are sampled like others.
     """
-    held = not isinstance(y, Handle)
-    if held and most is None:
+    in_memory = not isinstance(y, Handle)
+    if in_memory and most is None:
         return y, p, dict(read), lambda result: result
-    handle = open_rows(y, p, ordered=ordered, dense=True, **(read if held else {}))
-    if held and most is not None and (handle.n_rows or 0) <= most(handle.n_classes):
+    handle = open_rows(y, p, ordered=ordered, dense=True, **(read if in_memory else {}))
+    if in_memory and most is not None and (handle.n_rows or 0) <= most(handle.n_classes):
         return y, p, dict(read), lambda result: result
     models = handle.models if several else (handle.one_model(),)
-    sample, found = sampled_rows(handle, None if most is None else most(handle.n_classes))
+    sample, summaries = sampled_rows(handle, None if most is None else most(handle.n_classes))
     drawn: Any = {name: sample.p[:, handle.models.index(name)] for name in models}
     outcomes: Any = sample.y
     if handle.classes is not None:
         outcomes = [handle.classes[k] for k in sample.y.tolist()]
 
     def tell(result: R) -> R:
-        if len(sample.y) < found.n_rows:
-            result = result.with_sample(len(sample.y), found.n_rows)
-        elif len(sample.y) > found.n_rows:
-            result = result.with_cases(found.n_rows)
-        return result.with_skipped(found.skipped)
+        if len(sample.y) < summaries.n_rows:
+            result = result.with_sample(len(sample.y), summaries.n_rows)
+        elif len(sample.y) > summaries.n_rows:
+            result = result.with_cases(summaries.n_rows)
+        return result.with_skipped(summaries.skipped)
 
-    own = {"classes": handle.classes, "weights": sample.weights, "groups": sample.groups}
-    return outcomes, drawn if several else drawn[models[0]], own, tell
+    options = {"classes": handle.classes, "weights": sample.weights, "groups": sample.groups}
+    return outcomes, drawn if several else drawn[models[0]], options, tell
 
 
 def sampled_rows(handle: Handle, most: int | None = None) -> tuple[Sample, Summaries]:
     """A sample of the rows, all of them in their order where they are few; or in memory, without `most`."""
-    found = handle.summarise({"sample": sample_recipe(handle, most)})
-    return found["sample"].at_most(most), found
+    summaries = handle.summarise({"sample": sample_recipe(handle, most)})
+    return summaries["sample"].at_most(most), summaries
 
 
 def sample_recipe(handle: Handle, most: int | None) -> SampleRecipe:
@@ -88,8 +88,8 @@ def sampled_lists(handle: Handle, most: int | None) -> tuple[ListSample, Summari
     without `most`.
     """
     recipe = list_sample_recipe(handle, handle.one_model(), most)
-    found = handle.summarise({"sample": recipe})
-    return found["sample"].at_most(most), found
+    summaries = handle.summarise({"sample": recipe})
+    return summaries["sample"].at_most(most), summaries
 
 
 def list_sample_recipe(handle: Handle, model: str, most: int | None) -> ListSampleRecipe:

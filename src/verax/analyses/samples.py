@@ -43,16 +43,16 @@ def _hashes(part: Part) -> Any:
     y = seen(part, next(iter(part.models)), ()).y
     if isinstance(part.rows, Forecasts) and part.rows.shared:
         forecasts.insert(0, np.asarray(to_host(part.rows.shares(slice(0, len(y)))), float))
-    found = np.empty(len(y), np.uint64)
+    hashes = np.empty(len(y), np.uint64)
     if compiled(len(y)):
         from verax.kernels.filling import add_to_hashes
 
-        found[:] = y
-        found += _FACTOR
+        hashes[:] = y
+        hashes += _FACTOR
         for i, p in enumerate(forecasts):
             for rows, columns in in_columns(p):
-                add_to_hashes(columns, _FACTOR, i == len(forecasts) - 1, found[rows])
-        return found
+                add_to_hashes(columns, _FACTOR, i == len(forecasts) - 1, hashes[rows])
+        return hashes
     with np.errstate(over="ignore"):
         for start in range(0, len(y), _BLOCK):
             rows = slice(start, start + _BLOCK)
@@ -64,8 +64,8 @@ def _hashes(part: Part) -> Any:
                     state ^= bits ^ (bits >> np.uint64(32))
                     state *= _FACTOR
                     state ^= state >> np.uint64(29)
-            found[rows] = mixed(state)
-    return found
+            hashes[rows] = mixed(state)
+    return hashes
 
 
 class Sketch(Summary):
@@ -102,15 +102,15 @@ class Sketch(Summary):
 
     @classmethod
     def of(
-        cls, hashes: Any, numbers: Ints, found: Sketch | None = None, *, most: int | None = None
+        cls, hashes: Any, numbers: Ints, earlier: Sketch | None = None, *, most: int | None = None
     ) -> Sketch:
         """Of rows with these hashes and numbers; those that cannot matter beside others found before are
         left out.
         """
         most = settings.hashes_kept if most is None else most
         near = np.arange(len(hashes))
-        if found is not None and len(found.hashes) == most:
-            near = np.flatnonzero(hashes <= found.hashes[-1])
+        if earlier is not None and len(earlier.hashes) == most:
+            near = np.flatnonzero(hashes <= earlier.hashes[-1])
         elif len(hashes) > 4 * most:
             near = np.flatnonzero(hashes <= np.partition(hashes, 2 * most)[2 * most])
             if n_distinct(hashes[near]) < most:
@@ -131,8 +131,8 @@ class Sketch(Summary):
             return cls(len(hashes), none.astype(np.uint64), none, none.reshape(0, 2), len(hashes))
         place = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
         near = np.flatnonzero(repeated[place] == hashes)
-        found = cls.of(hashes[near], numbers[near], most=len(near))
-        return cls(len(hashes), found.hashes, found.counts, found.rows, len(hashes) - len(near))
+        sketch = cls.of(hashes[near], numbers[near], most=len(near))
+        return cls(len(hashes), sketch.hashes, sketch.counts, sketch.rows, len(hashes) - len(near))
 
     def merge(self, other: Sketch) -> Sketch:
         """Of the rows of both, which are not all rows in memory."""
@@ -332,15 +332,15 @@ class SampleRecipe(Recipe[Sample]):
         """The sample of some rows."""
         return self.more(part, None)
 
-    def more(self, part: Part, found: Sample | None) -> Sample:
+    def more(self, part: Part, earlier: Sample | None) -> Sample:
         """The sample of some rows, as far as it may be among those found before."""
         hashes = row_hashes(part)
         groups = part.rows.groups
         units = unit_hashes(groups, hashes)
         near = np.arange(len(hashes))
         most = max(self.most, len(hashes)) if part.whole and self.everything else self.most
-        if found is not None and len(found.y) == most:
-            near = np.flatnonzero(units <= found.units.max())
+        if earlier is not None and len(earlier.y) == most:
+            near = np.flatnonzero(units <= earlier.units.max())
         elif len(hashes) > most:
             near = np.flatnonzero(units <= np.partition(units, most - 1)[most - 1])
         rows = seen(part, next(iter(part.models)), ())
@@ -363,14 +363,14 @@ class _Gathered:
 
     def __init__(self, recipe: SampleRecipe) -> None:
         self._recipe = recipe
-        self._found: Sample | None = None
+        self._earlier: Sample | None = None
         self._more: list[Sample] = []
 
     def add(self, part: Part) -> None:
-        self._more.append(self._recipe.more(part, self._found))
-        if self._found is None or sum(len(more.y) for more in self._more) > self._recipe.most:
-            self._found, self._more = self.summary(), []
+        self._more.append(self._recipe.more(part, self._earlier))
+        if self._earlier is None or sum(len(more.y) for more in self._more) > self._recipe.most:
+            self._earlier, self._more = self.summary(), []
 
     def summary(self) -> Sample:
-        first, *more = (*([] if self._found is None else [self._found]), *self._more)
+        first, *more = (*([] if self._earlier is None else [self._earlier]), *self._more)
         return first.merged_with(more)

@@ -65,9 +65,9 @@ def read_stored(path: Path, kind: tuple[str, int], what: str, read: Callable[[di
     """What `read` makes of a file of that format and version, which is called `what` in errors."""
     form, version = kind
 
-    def unfit(found: str) -> InputError:
+    def unfit(problem: str) -> InputError:
         return InputError(
-            f"{path} must be a {what} that verax saved", argument="path", kind="file", found=found
+            f"{path} must be a {what} that verax saved", argument="path", kind="file", found=problem
         )
 
     check_regular(path)

@@ -34,14 +34,14 @@ def different(*weights: Floats) -> Floats:
     >>> different(np.array([1.0, 1.5, 0.0]), np.array([0.5, 1.0]))
     array([0.5, 1. , 1.5])
     """
-    found = np.zeros(0)
-    for own in weights:
-        for start in range(0, len(own), _BLOCK):
-            block = own[start : start + _BLOCK]
-            found = np.union1d(found, block[block > 0])
-            if len(found) > _MOST_WEIGHTS or np.inf in found[-1:]:
+    values = np.zeros(0)
+    for row_weights in weights:
+        for start in range(0, len(row_weights), _BLOCK):
+            block = row_weights[start : start + _BLOCK]
+            values = np.union1d(values, block[block > 0])
+            if len(values) > _MOST_WEIGHTS or np.inf in values[-1:]:
                 return np.array([np.inf])
-    return found
+    return values
 
 
 def common_unit(weights: Floats) -> float | None:
@@ -141,10 +141,10 @@ class RowTable:
     def cells(self) -> Any:
         """The cell of the confusion table that each row falls into."""
         # In as few bytes as they need, because rows may be many.
-        found = self.y.astype(np.min_scalar_type(self.n_classes**2))
-        found *= found.dtype.type(self.n_classes)
-        found += self.decisions.astype(found.dtype, copy=False)
-        return found
+        places = self.y.astype(np.min_scalar_type(self.n_classes**2))
+        places *= places.dtype.type(self.n_classes)
+        places += self.decisions.astype(places.dtype, copy=False)
+        return places
 
     def in_units(self) -> RowTable:
         """With weights that have a common unit in this unit, so that only their ratios matter."""

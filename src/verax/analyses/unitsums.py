@@ -154,7 +154,7 @@ class UnitSums(Summary, kind="sums over units"):
         if groups is not None:
             groups = groups[:, [0, *(1 + b * n + c for b in range(blocks) for c in at)]]
         first, cross, infinite = (
-            Sum(own.high[:, at], own.low[:, at]) for own in (self.first, self.cross, self.infinite)
+            Sum(sums.high[:, at], sums.low[:, at]) for sums in (self.first, self.cross, self.infinite)
         )
         second = Sum(self.second.high[:, at][:, :, at], self.second.low[:, at][:, :, at])
         return replace(self, first=first, cross=cross, infinite=infinite, second=second, groups=groups)
@@ -204,11 +204,11 @@ class UnitSums(Summary, kind="sums over units"):
     def known(self, covariance: Floats) -> Floats:
         """Covariances with NaN where a mean is infinite."""
         lost = self.infinite.high > 0
-        found = np.where(lost[:, :, None] | lost[:, None, :], np.nan, covariance)
+        covariances = np.where(lost[:, :, None] | lost[:, None, :], np.nan, covariance)
         # A difference of moments that should be zero may be less than that by rounding.
-        variances = np.einsum("bcc->bc", found)
+        variances = np.einsum("bcc->bc", covariances)
         np.maximum(variances, 0.0, out=variances)
-        return found
+        return covariances
 
 
 def _around(weight: Floats, sums: Floats, mean: Floats, total: float) -> Floats:
@@ -235,11 +235,11 @@ class PieceRecipe(Recipe[UnitSums]):
 
     def take(self, part: Part) -> UnitSums:
         """Sum up the rows of one part."""
-        found = []
+        sums = []
         for columns in self.pieces(part):
             check_one_way(columns.groups, "this analysis")
-            found.append(UnitSums.of(columns))
-        return reduce(UnitSums.merge, found)
+            sums.append(UnitSums.of(columns))
+        return reduce(UnitSums.merge, sums)
 
 
 class UnitRecipe(PieceRecipe):
@@ -251,14 +251,14 @@ class UnitRecipe(PieceRecipe):
 
     def pieces(self, part: Part) -> Iterator[UnitColumns]:
         """The columns of all rows; of rows in memory they are kept for a second pass unless they are many."""
-        held: dict[str, Any] = part.once("last columns", dict)
+        last: dict[str, Any] = part.once("last columns", dict)
         # By the recipe itself: another one may get the same id once this one is gone.
-        if held.get("recipe") is self:
-            yield held["columns"]
+        if last.get("recipe") is self:
+            yield last["columns"]
             return
         columns = self.columns(part)
         if part.whole and columns.sums.size <= _KEPT:
-            held |= {"recipe": self, "columns": columns}
+            last |= {"recipe": self, "columns": columns}
         yield columns
 
 
@@ -276,11 +276,11 @@ class SpreadRecipe(Recipe[Spread]):
 
     def take(self, part: Part) -> Spread:
         """Of some rows."""
-        found = [
+        squares = [
             Sum.of(_around(columns.weight, columns.finite()[0], self.mean, self.total))
             for columns in self.recipe.pieces(part)
         ]
-        return Spread(reduce(add, found))
+        return Spread(reduce(add, squares))
 
 
 @dataclass(frozen=True)
@@ -295,15 +295,15 @@ class Means:
         What is independent.
     sums : UnitSums
         What they were computed from.
-    found : Summaries
-        What else was found in the first pass.
+    summaries : Summaries
+        All summaries of the first pass.
     """
 
     mean: Floats
     covariance: Floats
     units: CountedUnits
     sums: UnitSums
-    found: Summaries
+    summaries: Summaries
 
 
 def means_of(handle: Handle, recipe: PieceRecipe, also: Mapping[str, Recipe[Any]] | None = None) -> Means:
@@ -311,14 +311,14 @@ def means_of(handle: Handle, recipe: PieceRecipe, also: Mapping[str, Recipe[Any]
 
     `also` are recipes for the first pass.
     """
-    found = handle.summarise(with_fault_recipes(handle, {**(also or {}), "units": recipe}))
-    sums: UnitSums = found["units"]
+    summaries = handle.summarise(with_fault_recipes(handle, {**(also or {}), "units": recipe}))
+    sums: UnitSums = summaries["units"]
     check_weight(sums.total)
     covariance = sums.covariance
     if sums.groups is None and not sums.even and handle.has_rows:
         spread = SpreadRecipe(recipe, sums.first.high / sums.total, sums.total)
         covariance = sums.known(handle.summarise({"spread": spread})["spread"].sums.high)
-    return Means(sums.mean, covariance, sums.units, sums, found)
+    return Means(sums.mean, covariance, sums.units, sums, summaries)
 
 
 def check_weight(total: float) -> None:

@@ -218,17 +218,17 @@ def find(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
     recipes: dict[str, Recipe[Any]] = {"rows": WorstRecipe(model, chosen, n)}
     others = chosen[1:] if handle.near else ()
     recipes |= {f"largest:{i}": LargestRecipe(model, chosen, rule) for i, rule in enumerate(others)}
-    found = handle.summarise(with_fault_recipes(handle, recipes))
-    rows: WorstRows = found["rows"]
+    summaries = handle.summarise(with_fault_recipes(handle, recipes))
+    rows: WorstRows = summaries["rows"]
     losses = tuple(map(tuple, rows.losses.tolist()))
     counts = None
     if handle.near:
-        counts = ranks_known(rows, [found[f"largest:{i}"] for i in range(len(others))])
+        counts = ranks_known(rows, [summaries[f"largest:{i}"] for i in range(len(others))])
     if counts is None and handle.has_rows:
         worse: Worse = handle.summarise({"ranks": WorseRecipe(model, chosen, losses)})["ranks"]
         counts = worse.counts
     result = read_worst(rows, handle, chosen, counts)
-    return result.with_skipped(found.skipped).with_faults(faults_in(handle, found))
+    return result.with_skipped(summaries.skipped).with_faults(faults_in(handle, summaries))
 
 
 def read_worst(

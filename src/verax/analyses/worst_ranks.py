@@ -65,9 +65,9 @@ class LossCountRecipe(Recipe[LossCounts], cases=True):
     model: str
     rules: tuple[Rule, ...]
 
-    def check(self, found: LossCounts) -> None:
+    def check(self, summary: LossCounts) -> None:
         """Refuse counts by other rules."""
-        if set(found.rules) != set(map(name_of, self.rules)):
+        if set(summary.rules) != set(map(name_of, self.rules)):
             raise UnreadableError("is about other rules", "rules")
 
     def take(self, part: Part) -> LossCounts:
@@ -75,8 +75,8 @@ class LossCountRecipe(Recipe[LossCounts], cases=True):
         losses = rounded_losses(part, self.model, self.rules)
         return LossCounts(
             {
-                name_of(rule): Keyed((Run.of_values(own, loss_keys, 0, [None]),))
-                for rule, own in zip(self.rules, np.ascontiguousarray(losses.T), strict=True)
+                name_of(rule): Keyed((Run.of_values(column, loss_keys, 0, [None]),))
+                for rule, column in zip(self.rules, np.ascontiguousarray(losses.T), strict=True)
             }
         )
 
@@ -101,7 +101,7 @@ def worst_recipes(
 
 
 def read_ranked(
-    found: Summaries,
+    summaries: Summaries,
     handle: Handle,
     model: str,
     rule: Rule,
@@ -111,9 +111,9 @@ def read_ranked(
     """The worst rows with their ranks by all rules, from what these recipes found; `counted` gives
     other ranks.
     """
-    rules, rows = tuple(ranking(rule)), found[f"{model}/worst"]
+    rules, rows = tuple(ranking(rule)), summaries[f"{model}/worst"]
     worst = read_worst(rows, handle, rules, classes=classes)
-    counts: LossCounts | None = found.by_name.get(f"{model}/ranks")
+    counts: LossCounts | None = summaries.by_name.get(f"{model}/ranks")
     if rows.losses.shape[1] < len(rules):
         return worst
     cases = []

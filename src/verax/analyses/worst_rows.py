@@ -57,7 +57,7 @@ class _Outcomes(Spec):
         if not isinstance(stored, list):
             return (self._shares if np.ndim(stored) == 2 else self._dense).read(stored, sizes)
         fit((len(stored),), ("n",), sizes)
-        return [label(each) for each in stored]
+        return [label(outcome) for outcome in stored]
 
 
 class _Forecasts(Spec):
@@ -75,7 +75,7 @@ class _Forecasts(Spec):
         if not isinstance(stored, list):
             return self._dense.read(stored, sizes)
         fit((len(stored),), ("n",), sizes)
-        return [Stated.from_values(None, mapping(each)).to_values() for each in stored]
+        return [Stated.from_values(None, mapping(forecast)).to_values() for forecast in stored]
 
 
 class WorstRows(Summary, kind="worst rows"):
@@ -146,10 +146,10 @@ class WorstRecipe(Recipe[WorstRows], cases=True):
         """The worst of some rows."""
         return self.more(part, None)
 
-    def more(self, part: Part, found: WorstRows | None) -> WorstRows:
+    def more(self, part: Part, earlier: WorstRows | None) -> WorstRows:
         """The worst of some rows, as far as they may be worse than those found before."""
-        full = found is not None and len(found.losses) == self.n
-        places, losses = self._near(part, found.losses[-1, 0] if found is not None and full else -np.inf)
+        full = earlier is not None and len(earlier.losses) == self.n
+        places, losses = self._near(part, earlier.losses[-1, 0] if earlier is not None and full else -np.inf)
         # Of equal losses the first rows: a partial sort would keep any.
         cut = np.partition(losses[:, 0], -self.n)[-self.n] if len(losses) > self.n else -np.inf
         near = np.flatnonzero(losses[:, 0] >= cut)
@@ -164,16 +164,16 @@ class WorstRecipe(Recipe[WorstRows], cases=True):
         """The places of the rows whose loss may be `floor` or more, and their losses."""
         if floor == -np.inf or not isinstance(part.models[self.model], Forecasts):
             return np.arange(part.n_rows), rounded_losses(part, self.model, self.rules)
-        held = seen(part, self.model, self.rules).losses
-        near = np.flatnonzero(held[self.rules[0]] >= floor - 2 * 10.0**-_DIGITS)
-        return near, _rounded([held[rule][near] for rule in self.rules])
+        losses = seen(part, self.model, self.rules).losses
+        near = np.flatnonzero(losses[self.rules[0]] >= floor - 2 * 10.0**-_DIGITS)
+        return near, _rounded([losses[rule][near] for rule in self.rules])
 
 
 def _shown(rows: Rows, near: Ints) -> tuple[Any, Any]:
     """The outcomes and the forecasts of some rows."""
     if isinstance(rows, ListRows):
         stated = [Stated.of(rows, row) for row in near.tolist()]
-        return [each.outcome for each in stated], [each.to_values() for each in stated]
+        return [case.outcome for case in stated], [case.to_values() for case in stated]
     assert isinstance(rows, Forecasts)
     batches = [rows.batch(row, row + 1) for row in near.tolist()]
     if rows.shared:
@@ -205,16 +205,16 @@ class WorseRecipe(Recipe[Worse], cases=True):
 
     def take(self, part: Part) -> Worse:
         """Among some rows."""
-        found = rounded_losses(part, self.model, self.rules)
+        losses = rounded_losses(part, self.model, self.rules)
         counts = []
-        for column, known in zip(found.T, np.array(self.losses).T, strict=True):
+        for column, known in zip(losses.T, np.array(self.losses).T, strict=True):
             order = np.argsort(known, kind="stable")
             # Few are known and many are found: how many of the few are smaller than each of these.
             places = np.searchsorted(known[order], column, side="left")
             beyond = np.cumsum(np.bincount(places, minlength=len(known) + 1)[::-1])[::-1]
-            own = np.empty(len(known), np.int64)
-            own[order] = beyond[1:]
-            counts.append(own)
+            worse = np.empty(len(known), np.int64)
+            worse[order] = beyond[1:]
+            counts.append(worse)
         return Worse(np.array(counts))
 
 
@@ -270,11 +270,11 @@ class LargestRecipe(Recipe[LargestLosses], cases=True):
     def above(self, part: Part, floor: float) -> Floats:
         """The losses of some rows that are above the floor."""
         if floor == -np.inf or not isinstance(part.models[self.model], Forecasts):
-            found = rounded_losses(part, self.model, self.rules)[:, self.rules.index(self.rule)]
+            losses = rounded_losses(part, self.model, self.rules)[:, self.rules.index(self.rule)]
         else:
-            held = seen(part, self.model, self.rules).losses[self.rule]
-            found = _rounded([held[held > floor - 2 * 10.0**-_DIGITS]])[:, 0]
-        return np.asarray(found[found > floor])
+            every_loss = seen(part, self.model, self.rules).losses[self.rule]
+            losses = _rounded([every_loss[every_loss > floor - 2 * 10.0**-_DIGITS]])[:, 0]
+        return np.asarray(losses[losses > floor])
 
 
 class _Largest:
@@ -283,23 +283,23 @@ class _Largest:
     def __init__(self, recipe: LargestRecipe) -> None:
         self._recipe = recipe
         self._floor = -np.inf
-        self._found: list[Floats] = []
+        self._losses: list[Floats] = []
 
     def add(self, part: Part) -> None:
         """Take in the rows of one part."""
-        if self._floor == -np.inf and self._found:
-            (first,) = self._found
+        if self._floor == -np.inf and self._losses:
+            (first,) = self._losses
             self._floor = _at(first, -(-len(first) // _ONE_IN))
-            self._found = [first[first > self._floor]]
-        self._found.append(self._recipe.above(part, self._floor))
-        if sum(map(len, self._found)) > self._recipe.most + _SPARE:
+            self._losses = [first[first > self._floor]]
+        self._losses.append(self._recipe.above(part, self._floor))
+        if sum(map(len, self._losses)) > self._recipe.most + _SPARE:
             kept = self.summary()
-            self._floor, self._found = kept.floor, [kept.values]
+            self._floor, self._losses = kept.floor, [kept.values]
 
     def summary(self) -> LargestLosses:
         """All of them."""
-        found = LargestLosses(self._recipe.most, self._floor, np.concatenate(self._found))
-        return found.fitting()
+        largest = LargestLosses(self._recipe.most, self._floor, np.concatenate(self._losses))
+        return largest.fitting()
 
 
 def ranks_known(rows: WorstRows, largest: Sequence[LargestLosses]) -> Ints | None:
@@ -308,8 +308,10 @@ def ranks_known(rows: WorstRows, largest: Sequence[LargestLosses]) -> Ints | Non
     """
     first = rows.losses[:, 0]
     counts: list[Ints | None] = [np.array([np.count_nonzero(first > loss) for loss in first], np.int64)]
-    counts += [own.beyond(column) for own, column in zip(largest, rows.losses.T[1:], strict=True)]
-    known = [own for own in counts if own is not None]
+    counts += [
+        row_counts.beyond(column) for row_counts, column in zip(largest, rows.losses.T[1:], strict=True)
+    ]
+    known = [row_counts for row_counts in counts if row_counts is not None]
     return np.array(known) if len(known) == len(counts) else None
 
 
@@ -319,8 +321,8 @@ def rounded_losses(part: Part, model: str, rules: tuple[Rule, ...]) -> Floats:
     def made() -> Floats:
         rows = part.models[model]
         if isinstance(rows, Forecasts):
-            held = seen(part, model, rules).losses
-            columns = [held[rule] for rule in rules]
+            losses = seen(part, model, rules).losses
+            columns = [losses[rule] for rule in rules]
         else:
             columns = [to_host(column) for column in losses_of(rules, rows)]
         return _rounded(columns)

@@ -106,8 +106,8 @@ def evaluate(
         "notes": card.notes,
     }
     texts = [f"{file}: {'; '.join(answers.taken)}", *card_texts(card)]
-    how: dict[str, Any] = {"verdict": card.verdict.with_source(Typed.source()), "model": model}
-    show(result, texts, as_json=as_json, checks=checks, page=html, results=save, **how)
+    verdict = card.verdict.with_source(Typed.source())
+    show(result, texts, model, as_json=as_json, verdict=verdict, checks=checks, page=html, results=save)
 
 
 @evals.command(

@@ -185,7 +185,8 @@ class GradedFiles:
         """How files were read, and how answers were matched."""
         said = {name: list(answers.taken) for name, answers in self.answers.items()}
         first = next(iter(self.answers.values()))
-        return AboutFiles(said, said, *([] if first.ids is None else [f"by {', '.join(first.columns.id)}"]))
+        matched = "the order of the rows" if first.ids is None else ", ".join(first.columns.id)
+        return AboutFiles(said, said, f"by {matched}")
 
 
 Typed.reading |= {"missing", "shared_ids"}

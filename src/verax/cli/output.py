@@ -48,10 +48,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 def show(
     result: Mapping[str, Any],
     texts: Sequence[str],
+    model: str = "",
+    /,
     *,
     as_json: bool,
     verdict: Verdict | EllipsisType | None = ...,
-    model: str = "",
     checks: Sequence[BoundCheck] | None = None,
     **files: Path | None,
 ) -> None:
@@ -59,10 +60,10 @@ def show(
 
     Parameters
     ----------
+    model : str
+        The model that the verdict is about, where it has a name.
     verdict : Verdict or None
         The verdict, which stands first; None if there is nothing to claim.
-    model : str
-        The model that it is about.
     checks : Sequence[BoundCheck] or None
         Bounds with what they are held to.
     **files : Path or None

@@ -50,12 +50,12 @@ def _draw_cumulative(ax: Any, case: DrawnCase) -> None:
     steps = [np.append(np.cumsum(p)[:-1], 1.0) for p in (case.forecast, case.happened)]
     # Steps from each class to the next; the last one is 1 by definition.
     x = np.arange(k + 1) - 0.5
-    drawn = [np.append(own, own[-1]) for own in steps]
+    drawn = [np.append(heights, heights[-1]) for heights in steps]
     ax.fill_between(x[:-1], drawn[0][:-1], drawn[1][:-1], step="post", color=GREY, alpha=0.25, linewidth=0)
-    for own, colour, style, name in zip(
+    for heights, colour, style, name in zip(
         drawn, COLOURS, ("-", "--"), ("forecast", "what happened"), strict=False
     ):
-        ax.step(x, own, where="post", color=colour, linestyle=style, linewidth=1.8, label=name)
+        ax.step(x, heights, where="post", color=colour, linestyle=style, linewidth=1.8, label=name)
     ax.set_xlim(-0.5, k - 0.5)
 
 

@@ -36,20 +36,20 @@ class Lengths(Protocol):
 
 
 @plain_texts
-def draw_lengths(found: Lengths, names: Sequence[str], share: float) -> Any:
+def draw_lengths(lengths: Lengths, names: Sequence[str], share: float) -> Any:
     """One panel per rule: what every prediction loses against the last, with intervals."""
-    last = found.predictions[-1]
-    shown = found.predictions[:-1]
+    last = lengths.predictions[-1]
+    shown = lengths.predictions[:-1]
     figure, axes = panels(len(names), width=3.4, height=2.6, share_y=False)
     for ax, name in zip(axes, names, strict=True):
-        gaps = [found.difference(each, last, name) for each in shown]
+        gaps = [lengths.difference(prediction, last, name) for prediction in shown]
         values = np.array([gap.difference for gap in gaps])
         fits = _fits(values)
         x = np.flatnonzero(fits)
         # An interval need not be known, for one row or one group.
         low, high = (np.array([gap.interval[end] for gap in gaps])[fits] for end in (0, 1))
         errors = np.nan_to_num(np.stack([values[fits] - low, high - values[fits]]))
-        within = share * abs(found.means[name][-1])
+        within = share * abs(lengths.means[name][-1])
         if np.isfinite(within):
             ax.axhspan(-within, within, color="#cccccc", alpha=0.5, linewidth=0)
         ax.axhline(0, color="#777777", linewidth=0.8, linestyle="--")
@@ -64,7 +64,7 @@ def draw_lengths(found: Lengths, names: Sequence[str], share: float) -> Any:
         ax.grid(axis="y", color="#dddddd", linewidth=0.6)
         ax.set_axisbelow(True)
     what = "the full distribution" if last == "full" else "the lists as given"
-    note = f"{100 * found.confidence:g}% intervals; shaded: within {100 * share:g}% of it"
+    note = f"{100 * lengths.confidence:g}% intervals; shaded: within {100 * share:g}% of it"
     figure.supylabel(f"loss above that of {what}", fontsize=9)
     label_below(figure, note)
     return figure

@@ -39,10 +39,10 @@ def plain_texts(draw: Callable[P, Any]) -> Callable[P, Any]:
         settings = pyplot().rcParams
         before, settings["text.parse_math"] = settings["text.parse_math"], False
         try:
-            found = draw(*args, **kwargs)
+            result = draw(*args, **kwargs)
         finally:
             settings["text.parse_math"] = before
-        roots = list(found) if isinstance(found, (list, tuple, np.ndarray)) else [found]
+        roots = list(result) if isinstance(result, (list, tuple, np.ndarray)) else [result]
         for root in roots:
             _as_they_are(root)
         return roots[0].figure
@@ -174,8 +174,8 @@ def draw_panels(
         _, axes = panels(
             len(drawn), width=width, height=height, share_y=False, share_x=columns == 1, shape=shape
         )
-    for each, panel in zip(axes, drawn, strict=True):
-        draw_panel(each, panel)
+    for panel_axes, panel in zip(axes, drawn, strict=True):
+        draw_panel(panel_axes, panel)
     return axes
 
 

@@ -24,22 +24,22 @@ class MappedScores(Protocol):
 
 
 @plain_texts
-def draw_score_map(found: MappedScores, ax: Any = None) -> Any:
+def draw_score_map(mapped: MappedScores, ax: Any = None) -> Any:
     """A point per model; models on a line have the same score, and upper left is best."""
     if ax is None:
         ax = pyplot().subplots(figsize=(5.6, 4.4), layout="constrained")[1]
-    drawn = [m for m in found.models if math.isfinite(m.score)]
+    drawn = [m for m in mapped.models if math.isfinite(m.score)]
     x = np.array([m.miscalibration for m in drawn])
     y = np.array([m.discrimination for m in drawn])
     right, top = 1.15 * x.max(initial=1e-3), 1.12 * y.max(initial=1e-3)
     ax.set_xlim(-0.03 * right, right)
     ax.set_ylim(-0.03 * top, top)
     # Scores from the best corner to the worst, at round numbers.
-    scores = round_numbers(found.uncertainty - top, found.uncertainty + right, _LINES)
+    scores = round_numbers(mapped.uncertainty - top, mapped.uncertainty + right, _LINES)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     ends = np.array([left, right])
     for score in scores:
-        level = found.uncertainty - score
+        level = mapped.uncertainty - score
         ax.plot(ends, ends + level, color="#cccccc", linewidth=0.8, zorder=1)
         # The number stands where the line enters the axes.
         x_in = max(left, bottom - level)
@@ -56,7 +56,7 @@ def draw_score_map(found: MappedScores, ax: Any = None) -> Any:
         ax.annotate(model.name, (a, b), textcoords="offset points", fontsize=8, **where)
     ax.set_xlabel("miscalibration (recalibration would remove it)")
     ax.set_ylabel("discrimination")
-    ax.set_title(f"mean {found.rule} along the lines; upper left is best", fontsize=9)
+    ax.set_title(f"mean {mapped.rule} along the lines; upper left is best", fontsize=9)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize=7, frameon=False, loc="lower right")
     return ax

@@ -202,8 +202,8 @@ class LineRoom:
                 self.columns[f"{column.head} (interval)"] = None
 
     def _over(self, widths: Iterable[int]) -> bool:
-        each = list(widths)
-        return sum(each) + 2 * (len(each) - 1) > self.width
+        columns = list(widths)
+        return sum(columns) + 2 * (len(columns) - 1) > self.width
 
 
 # Where it is None, as in Python and notebooks, tables are as wide as they are.
@@ -272,8 +272,8 @@ class Tabled:
         DataFrame or Table
             The table, as that package has it.
         """
-        found = self._frame()
-        return found.frame(kind) if isinstance(found, Table) else data_frame(found, kind)
+        table = self._frame()
+        return table.frame(kind) if isinstance(table, Table) else data_frame(table, kind)
 
     def to_markdown(self) -> str:
         """The tables that readers see, in Markdown.

@@ -178,10 +178,10 @@ def _copy_into(path: Path, new: Path) -> None:
 
 def _descriptor(path: Path) -> int | None:
     """The number of the open file that a path such as /dev/stdout stands for; None for other paths."""
-    own = {Path(f"/proc/{os.getpid()}/fd"), Path("/proc/self/fd")}
+    descriptors = {Path(f"/proc/{os.getpid()}/fd"), Path("/proc/self/fd")}
     for _ in range(40):
         path = Path(os.path.realpath(path.parent)) / path.name
-        if path.parent in own and path.name.isdecimal():
+        if path.parent in descriptors and path.name.isdecimal():
             return int(path.name)
         if not path.is_symlink():
             return None

@@ -275,10 +275,10 @@ def answers(path: Path, model: int | None = 0) -> None:
     Of two models, stacked in rows, where `model` is None.
     """
     frames = []
-    for own, name in enumerate(("old", "new")):
+    for place, name in enumerate(("old", "new")):
         rng = np.random.default_rng(20)
-        ease, drawn = rng.random(N), np.random.default_rng(21 + own).random(N)
-        right = drawn < np.clip(ease + 0.1 * own, 0, 1)
+        ease, drawn = rng.random(N), np.random.default_rng(21 + place).random(N)
+        right = drawn < np.clip(ease + 0.1 * place, 0, 1)
         columns = {
             "qid": [f"q{i}" for i in range(N)],
             "subject": np.arange(N) // 6,
@@ -286,7 +286,7 @@ def answers(path: Path, model: int | None = 0) -> None:
         }
         columns |= {"correct": pa.array(right, mask=drawn > 0.99), "model": [name] * N}
         table = pa.table(columns)
-        frames.append(table.slice(0, N - 40) if model is None and own else table)
+        frames.append(table.slice(0, N - 40) if model is None and place else table)
     pacsv.write_csv(pa.concat_tables(frames) if model is None else frames[model].drop(["model"]), path)
 
 

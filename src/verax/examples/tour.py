@@ -126,9 +126,9 @@ def tour(problem: Example) -> Iterator[str]:
     for name, p in problem.models.items():
         yield f"{name}\n{evaluate(y, p, **known)}"
     rules = [problem.rule, "log_score"]
-    found = compare(y, problem.models, rule=rules, reference="frequencies", **known)
-    yield f"Is the difference real?\n{found}"
-    best = found.best()
+    comparison = compare(y, problem.models, rule=rules, reference="frequencies", **known)
+    yield f"Is the difference real?\n{comparison}"
+    best = comparison.best()
     ids = next(iter(problem.columns.values()))
     worst = worst_rows(y, problem.models[best], rule=problem.rule, n=3, ids=ids, classes=classes)
     yield f"What to look at first, {best}: {worst}"

@@ -251,12 +251,12 @@ class Grid:
 
 def grid() -> list[Grid]:
     """The line through the areas by kappa and by cost, for all rows of a data set and for each table."""
-    found = []
+    lines = []
     for data, columns in _DATA.items():
         areas = np.array(list(TABLES.values()))[..., columns]
         zeros = [_zero(rows) for rows in areas]
-        found.append(Grid(data, _zero(areas.reshape(-1, 4)), tuple(zeros)))
-    return found
+        lines.append(Grid(data, _zero(areas.reshape(-1, 4)), tuple(zeros)))
+    return lines
 
 
 def _zero(rows: np.ndarray[Any, Any]) -> float:

@@ -36,14 +36,14 @@ def findings(paper: str) -> list[PublishedNumber]:
         raise InputError(
             f"must be one of {', '.join(PAPERS)}, not {show(paper)}", argument="paper", values=[paper]
         )
-    found: list[PublishedNumber] = import_module(f"verax.papers.{paper}").findings()
-    return found
+    numbers: list[PublishedNumber] = import_module(f"verax.papers.{paper}").findings()
+    return numbers
 
 
 # In the order of the errata page, which shows them as a table.
 ERRATA = tuple(
-    Erratum(*each)
-    for each in (
+    Erratum(*fields)
+    for fields in (
         ("Galdran", "Eq. 4", "RPS of two forecasts 1/8, 1/4", "the-rps-of-the-first-example", "9/32, 9/16"),
         ("Galdran", "section 2.3", "a forecast (1/10, 5/10, 9/10)", "the-asymmetric-forecast", "sums to 3/2"),
         (

@@ -149,7 +149,7 @@ def _example_4() -> list[PublishedNumber]:
 
 
 def _table_1() -> list[PublishedNumber]:
-    found = []
+    numbers = []
     for (name, score), printed in _TABLE.items():
         q = np.array([_DISTRIBUTIONS[name]])
         rule = padded(parse(score))
@@ -159,17 +159,17 @@ def _table_1() -> list[PublishedNumber]:
             TopLists.from_probabilities(q, 2),
             TopLists.from_probabilities(q, 5),
         )
-        expected = [float(rule.expected(each, q)[0]) for each in predictions]
+        expected = [float(rule.expected(lists, q)[0]) for lists in predictions]
         for prediction, value, computed in zip(_PREDICTIONS, printed, expected, strict=True):
             what = f"expected {score} of {prediction} under {name}"
-            found.append(_finding("Table 1", what, value, computed, tolerance=5.1e-5))
+            numbers.append(_finding("Table 1", what, value, computed, tolerance=5.1e-5))
         brackets = zip(_PREDICTIONS, _PERCENT[name, score], expected, strict=False)
         for prediction, percent, computed in brackets:
             if percent is not None:
                 excess = 100 * (computed / expected[-1] - 1)
                 what = f"its excess over the truth in percent, {prediction}, {score}, {name}"
-                found.append(_finding("Table 1", what, percent, excess, tolerance=5.1e-3))
-    return found
+                numbers.append(_finding("Table 1", what, percent, excess, tolerance=5.1e-3))
+    return numbers
 
 
 def _bound() -> list[PublishedNumber]:

@@ -106,7 +106,7 @@ def simulate(*, rounds: int = ROUNDS, seed: int = 0, samplers: Iterable[Sampler]
     """Both simulations under each sampler; two shares per sampler, those of 8.2 and of 8.3."""
     check_count("rounds", rounds, least=2)
     check_seed(seed)
-    found: list[Share] = []
+    shares: list[Share] = []
     for i, sampler in enumerate(samplers or SAMPLERS):
         rng = np.random.default_rng([seed, i])
         sums = np.array([_count(*sampler.draw(rng)) for _ in range(rounds)], dtype=float)
@@ -115,8 +115,8 @@ def simulate(*, rounds: int = ROUNDS, seed: int = 0, samplers: Iterable[Sampler]
             weight, larger, comparisons, disjoint = columns.T
             numbers = int(comparisons.sum()), int(disjoint.sum())
             facts = section, sampler.name, sampler.n_classes, weight, larger, *numbers
-            found.append(Share(*facts, exact.get(section)))
-    return found
+            shares.append(Share(*facts, exact.get(section)))
+    return shares
 
 
 def conclusion(shares: Sequence[Share]) -> str:
@@ -155,10 +155,10 @@ def _count(right: Floats, right_loss: Floats, wrong: Floats, wrong_loss: Floats,
     if math.isfinite(sd):
         everything = float(_density(wrong[:, None] - right, sd).sum())
         weights = _density(q - x, sd)
-        above, above_larger, below_smaller = (float(weights[each].sum()) for each in chosen)
+        above, above_larger, below_smaller = (float(weights[pairs].sum()) for pairs in chosen)
     else:
         everything = len(right) * len(wrong)
-        above, above_larger, below_smaller = (float(np.count_nonzero(each)) for each in chosen)
+        above, above_larger, below_smaller = (float(np.count_nonzero(pairs)) for pairs in chosen)
     n, number = min(len(right), len(wrong)), int(np.count_nonzero(more))
     disjoint, below = int(np.count_nonzero(wrong[:n] > right[:n])), everything - above
     less = [below, below - below_smaller, len(right) * len(wrong) - number, n - disjoint]

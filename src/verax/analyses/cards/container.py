@@ -34,7 +34,7 @@ def read_summaries(path: str | Path) -> dict[str, bytes]:
     try:
         values = load(path.read_bytes(), _KIND)
         with refusing("is missing or of another type"):
-            return {text(name): read_bytes(own) for name, own in mapping(values["summaries"]).items()}
+            return {text(name): read_bytes(summary) for name, summary in mapping(values["summaries"]).items()}
     except InputError as error:
         raise not_saved(path, error) from None
 

@@ -132,9 +132,9 @@ class CardIntervals:
         varies = self.tally.moments.std[i] > _ROUNDING * abs(mean)
         if math.isnan(variance) or (variance == 0 and varies):
             return self._undefined("the groups do not tell how the mean varies", self.jackknife)
-        skewed_freedom, skewness = (float(own[1 + i]) for own in self._shapes)
+        skewed_freedom, skewness = (float(degrees[1 + i]) for degrees in self._shapes)
         both = float(freedom[1 + i]), skewed_freedom
-        student, hall = (t_quantile(own, self.plan.confidence) for own in both)
+        student, hall = (t_quantile(degrees, self.plan.confidence) for degrees in both)
         error = np.asarray(math.sqrt(variance))
         low, high = map(float, cautious_limits(np.asarray(mean), error, student, hall, skewness))
         interval = Interval(low, high, confidence=self.plan.confidence)
@@ -178,8 +178,8 @@ class CardIntervals:
         if math.isnan(value + of_smoothed) or not interval.defined:
             return interval
         n, bounds, variance = self.rows, metric.bounds(self.tally.n_classes), float(np.nanvar(drawn, ddof=1))
-        found = bounded(value, variance, n - 1, n, bounds, self.plan, smoothed=float(of_smoothed))
-        return found.by(_BOOTSTRAP, interval.caution)
+        interval_of_value = bounded(value, variance, n - 1, n, bounds, self.plan, smoothed=float(of_smoothed))
+        return interval_of_value.by(_BOOTSTRAP, interval.caution)
 
     def of_accuracy(self, share: float) -> Interval:
         """By Wilson's formula, which also holds for shares of 0 and 1."""
@@ -244,16 +244,16 @@ class CardIntervals:
 
     def _variances_over(self, clusters: Clusters) -> Floats:
         """(M,) variances of the metrics over groups; NaN for accuracy."""
-        found = np.full(len(self.metrics), np.nan)
+        variances = np.full(len(self.metrics), np.nan)
         if self._others:
             metrics = [self.metrics[i] for i in self._others]
-            found[self._others] = metric_variances(clusters, metrics, self.tally.n_classes)
-        return found
+            variances[self._others] = metric_variances(clusters, metrics, self.tally.n_classes)
+        return variances
 
     def _metrics_of(self, cells: Ints, weights: Floats) -> Floats:
         """(b, M) metrics of tables with these weights of cells; NaN for accuracy."""
-        found = np.full((len(weights), len(self.metrics)), np.nan)
+        values = np.full((len(weights), len(self.metrics)), np.nan)
         if self._others:
             metrics = [self.metrics[i] for i in self._others]
-            found[:, self._others] = table_metrics(metrics, self.tally.n_classes, cells, weights)
-        return found
+            values[:, self._others] = table_metrics(metrics, self.tally.n_classes, cells, weights)
+        return values

@@ -115,14 +115,14 @@ class KnownMeasures:
 
     def to_values(self) -> dict[str, Any]:
         """The values and intervals; the rest follows from the names."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, line in self.lines.items():
             interval = line.interval
             numbers = float(line.mean), *interval, interval.confidence
-            found[name] = (*numbers, interval.method, interval.caution)
+            values[name] = (*numbers, interval.method, interval.caution)
         if self.verdict.findings:
-            found[_VERDICT] = json.dumps(self.verdict.to_dict())
-        return found
+            values[_VERDICT] = json.dumps(self.verdict.to_dict())
+        return values
 
     @classmethod
     def from_values(cls, values: Any) -> KnownMeasures:
@@ -133,9 +133,9 @@ class KnownMeasures:
         if _VERDICT in stored:
             with inside(_VERDICT):
                 judged = Verdict.from_dict(parse(text(stored.pop(_VERDICT))))
-        for name, own in stored.items():
-            *numbers, method, caution = own
-            if len(numbers) != 4 or any(type(each) is not float for each in numbers):
+        for name, stored_line in stored.items():
+            *numbers, method, caution = stored_line
+            if len(numbers) != 4 or any(type(number) is not float for number in numbers):
                 raise UnreadableError("should be four numbers and two texts", str(name))
             mean, low, high, confidence = numbers
             interval = Interval(low, high, method=text(method), confidence=confidence, caution=text(caution))

@@ -93,12 +93,12 @@ class ListCard(Scorecard):
         """
         merged = super().merge(other)
         assert isinstance(other, ListCard)
-        found = self.of_lists.merge(other.of_lists)
+        of_lists = self.of_lists.merge(other.of_lists)
         return replace(
             merged,
-            n_invalid=found.n_invalid,
+            n_invalid=of_lists.n_invalid,
             longest=max(self.longest, other.longest),
-            unmatched=found.unmatched,
+            unmatched=of_lists.unmatched,
         )
 
     @property
@@ -107,14 +107,14 @@ class ListCard(Scorecard):
         return ListFaults(self.n_rows, self.n_invalid, self.unmatched)
 
     def _values(self) -> dict[str, Any]:
-        own = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}
-        return {**super()._values(), **own}
+        list_values = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}
+        return {**super()._values(), **list_values}
 
     @classmethod
     def _fields(cls, values: dict[str, Any]) -> dict[str, Any]:
-        found = super()._fields(values)
+        fields = super()._fields(values)
         given = {name: values[name] for name in _OF_LISTS}
-        return {**found, **fields_of(_OF_LISTS, given, {"n_rows": found["tally"].n_rows})}
+        return {**fields, **fields_of(_OF_LISTS, given, {"n_rows": fields["tally"].n_rows})}
 
     def __getitem__(self, name: str | Rule) -> float:
         """The mean of a metric, of a rule, or of that rule padded."""

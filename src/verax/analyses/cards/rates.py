@@ -44,9 +44,9 @@ def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
     groups = None
     if len(kinds) == 1:
         clusters = kinds[0]
-        occurring, own = clusters.cells.matrix(len(clusters.labels))
+        occurring, group_cells = clusters.cells.matrix(len(clusters.labels))
         by_group: Floats = np.zeros((len(clusters.labels), len(weights)))
-        by_group[:, occurring] = own.toarray() / total
+        by_group[:, occurring] = group_cells.toarray() / total
         groups = by_group[by_group.sum(axis=1) > 0]
         sizes = groups.sum(axis=1)
         units = CountedUnits.of(len(groups), 1.0, float(sizes @ sizes), in_groups=True)
@@ -61,14 +61,14 @@ def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
     states = States(cells, 1)
     rates, quantile = Rates(states), quantile_of(states, plan.confidence)
     caution = few_groups(units.n) if units.grouped else ""
-    found = {}
+    lines = {}
     for name, kind in RATES.items():
         ends = rates.limits(name, quantile)[:, 0] if len(kinds) < 2 else np.full(2, np.nan)
         why = caution if len(kinds) < 2 else _TWO_WAYS
-        each = rate_of(name, float(rates.value(name)[0]), ends, plan.confidence, "Wilson and MOVER", why)
+        rate = rate_of(name, float(rates.value(name)[0]), ends, plan.confidence, "Wilson and MOVER", why)
         bounds = kind.bounds(2)
-        found[name] = CardLine(name, each.value, each.interval, bounds, kind.orientation, kind.summary)
-    return found
+        lines[name] = CardLine(name, rate.value, rate.interval, bounds, kind.orientation, kind.summary)
+    return lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +96,14 @@ class RowMeasures:
     def lines(self) -> dict[str, CardLine]:
         """The measures that a card shows."""
         plan = self.plan
-        found = summarize(
+        summary = summarize(
             self.handle,
             ordered=self.ordered,
             seed=plan.seed,
             confidence=plan.confidence,
             weights_are=plan.weights_are,
         )
-        return {name: _line(measure) for name, measure in found.measures.items()}
+        return {name: _line(measure) for name, measure in summary.measures.items()}
 
     @cached_property
     def verdict(self) -> Verdict:

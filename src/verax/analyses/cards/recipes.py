@@ -34,9 +34,9 @@ class CardRecipe(Recipe[Any], cases=True):
     costs: CostsLike | None
     plan: Resampling
 
-    def n_groups(self, found: Scorecard) -> int:
+    def n_groups(self, summary: Scorecard) -> int:
         """The number of groups that a card has sums of."""
-        clusters = found.tally.clusters
+        clusters = summary.tally.clusters
         return 0 if clusters is None else len(clusters.labels)
 
     def take(self, part: Part) -> Scorecard:
@@ -53,10 +53,10 @@ class CardRecipe(Recipe[Any], cases=True):
 
     def _from_losses(self, part: Part, rows: Forecasts) -> RuleSums | None:
         """The sums from losses that were computed before, unless squares would cancel."""
-        found = sums_found(part, self.model, self.rules)
-        if found is None:
+        plain = sums_found(part, self.model, self.rules)
+        if plain is None:
             return None
-        n, (first, second) = rows.n_rows, found.losses.sum(axis=0).T
+        n, (first, second) = rows.n_rows, plain.losses.sum(axis=0).T
         if not (first * first <= _SPREAD * second * n).all():
             return None
         return RuleSums.from_sums(
@@ -65,7 +65,7 @@ class CardRecipe(Recipe[Any], cases=True):
             n_rows=n,
             weight=float(n),
             sums=np.column_stack([np.full_like(first, n), first, second, np.zeros_like(first)]),
-            cells=found.cells.reshape(-1),
+            cells=plain.cells.reshape(-1),
             n_zero=0,
             start=first_row(rows),
         )
@@ -77,8 +77,8 @@ class CardRecipe(Recipe[Any], cases=True):
 
 def card_of(handle: Handle, recipe: CardRecipe, *, part: bool = False) -> Scorecard:
     """The card of all rows of a handle; they may be a `part` of more."""
-    found = handle.summarise({"card": recipe})
-    card: Scorecard = found["card"].with_skipped(found.skipped)
+    summaries = handle.summarise({"card": recipe})
+    card: Scorecard = summaries["card"].with_skipped(summaries.skipped)
     if not (part or handle.shard):
         check_whole(card, handle.name)
     return card

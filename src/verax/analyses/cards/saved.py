@@ -48,12 +48,12 @@ def merge_files(paths: Iterable[str | Path]) -> dict[str, Any]:
     merged: dict[str, Any] | None = None
     first = None
     for path in map(as_path, paths):
-        found = load_summaries(path)
+        summaries = load_summaries(path)
         if merged is None:
-            merged, first = found, path
+            merged, first = summaries, path
             continue
         try:
-            merged = {name: merged[name].merge(found[name]) for name in merged if name in found}
+            merged = {name: merged[name].merge(summaries[name]) for name in merged if name in summaries}
         except VeraxError as error:
             raise VeraxError(f"{first} and {path} cannot be merged: {error}") from None
     if merged is None or CARD not in merged:

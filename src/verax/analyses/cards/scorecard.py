@@ -404,7 +404,7 @@ class Scorecard(Tabled, MaySkip):
             if self._counts.confusion is None or METRICS[name].for_two:
                 return self.metric(name).mean
             return self._value(self._metric(name))
-        known = [*self.scores, *(each for each in METRICS if self._is_known(each)), *MEASURES]
+        known = [*self.scores, *(other for other in METRICS if self._is_known(other)), *MEASURES]
         try:
             rule = parse(name)
         except ParseError:
@@ -608,9 +608,9 @@ class Scorecard(Tabled, MaySkip):
 
     def _metric(self, name: str) -> DecisionMetric:
         """A metric that is on the card, or any registered one that these counts have."""
-        for own in self.count_metrics:
-            if own.name == name and self._counts.confusion is not None:
-                return own
+        for shown in self.count_metrics:
+            if shown.name == name and self._counts.confusion is not None:
+                return shown
         metric = find_metric(name)
         if metric.ordinal and not self.ordered:
             raise InputError(
@@ -737,7 +737,7 @@ class Scorecard(Tabled, MaySkip):
             Column("proper", "proper", right=False, spare=2),
             Column("summary", "what it is", right=False),
         ]
-        found = [Table(columns, self._all, ruled=True, first=self._leading())]
+        tables = [Table(columns, self._all, ruled=True, first=self._leading())]
         if self._shown_measures:
             shown = [
                 Column("measure", "measure", value="name", right=False),
@@ -745,8 +745,8 @@ class Scorecard(Tabled, MaySkip):
                 Column("low high", interval_head(self.resampling.confidence), "z.4f", "interval"),
                 Column("summary", "what it is", right=False),
             ]
-            found.append(Table(shown, list(self._shown_measures.values()), ruled=True))
-        return found
+            tables.append(Table(shown, list(self._shown_measures.values()), ruled=True))
+        return tables
 
     def _leading(self) -> list[CardLine]:
         """The lines that a terminal shows: the headline score first. None, for all, where there are few."""

@@ -455,8 +455,8 @@ def compare_lengths(
         longest = handle.summarise({"longest": LongestRecipe(model)})["longest"].length
     recipe = LengthRecipe(model, tuple(chosen), tuple(check_lengths(k, longest)))
     means = means_of(handle, recipe)
-    faults = faults_in(handle, means.found)
-    return read_lengths(handle, recipe, means.sums, means.covariance, means.found, faults, confidence)
+    faults = faults_in(handle, means.summaries)
+    return read_lengths(handle, recipe, means.sums, means.covariance, means.summaries, faults, confidence)
 
 
 def _choose(rules: Rule | str | Sequence[Rule | str] | None) -> list[Padded]:

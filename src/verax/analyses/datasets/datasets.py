@@ -175,37 +175,37 @@ def _differences(
     """The differences of all pairs of models, of losses."""
     n, largest = len(losses), float(np.abs(losses).max())
     weights = dirichlet_weights(n, draws, plan.seed)
-    found = []
+    differences = []
     for a, b in all_pairs(len(given.models)):
-        own = losses[:, a] - losses[:, b]
+        gaps = losses[:, a] - losses[:, b]
         # Equal differences of other scores are rounded otherwise.
-        own = np.sign(own) * without_rounding(np.abs(own), largest)
-        middle, low, high = shift(own, plan.confidence)
+        gaps = np.sign(gaps) * without_rounding(np.abs(gaps), largest)
+        middle, low, high = shift(gaps, plan.confidence)
         how: dict[str, Any] = {"method": "signed ranks", "confidence": plan.confidence}
         interval = Interval.undefined(TOO_FEW, **how)
         better, alike, worse = math.nan, math.nan, math.nan
         if tested:
             known = not math.isnan(low)
             interval = Interval(low, high, **how) if known else Interval.undefined("too few data sets", **how)
-            better, alike, worse = practical_ranks(own, rope, weights)
-        found.append(
+            better, alike, worse = practical_ranks(gaps, rope, weights)
+        differences.append(
             DatasetDifference(
                 given.models[a],
                 given.models[b],
                 middle,
                 interval,
-                signed_rank(own).p_value if tested else math.nan,
+                signed_rank(gaps).p_value if tested else math.nan,
                 math.nan,
-                int((own < 0).sum()),
-                int((own == 0).sum()),
-                int((own > 0).sum()),
+                int((gaps < 0).sum()),
+                int((gaps == 0).sum()),
+                int((gaps > 0).sum()),
                 better,
                 alike,
                 worse,
             )
         )
-    adjusted = holm(np.array([d.p_value for d in found]))
-    return [replace(d, p_adjusted=float(p)) for d, p in zip(found, adjusted, strict=True)]
+    adjusted = holm(np.array([d.p_value for d in differences]))
+    return [replace(d, p_adjusted=float(p)) for d, p in zip(differences, adjusted, strict=True)]
 
 
 def _models(
@@ -217,7 +217,7 @@ def _models(
     names = [given.models[i] for i in order]
     apart = [(d.a, d.b) for d in pairs if d.p_adjusted <= 1 - plan.confidence]
     letters = letter_display(names, apart) if tested else dict.fromkeys(names, "")
-    found = []
+    models = []
     for place, i in enumerate(order):
         interval = Interval.undefined(TOO_FEW, confidence=plan.confidence)
         if tested:
@@ -225,7 +225,7 @@ def _models(
             ends = 1.0, float(len(names))
             known = bounded(float(mean[i]), float(variance), n - 1, n, ends, plan)
             interval = known.by("t of ranks", few(n, "data set", "data sets"))
-        found.append(
+        models.append(
             DatasetModel(
                 given.models[i],
                 float(mean[i]),
@@ -236,4 +236,4 @@ def _models(
                 int((ranks[:, i] == ranks.min(axis=1)).sum()),
             )
         )
-    return found
+    return models

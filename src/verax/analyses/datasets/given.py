@@ -31,7 +31,7 @@ class ScoreTable:
         lacking = np.asarray(np.isnan(self.values).any(axis=1)).tolist()
         if not any(lacking):
             return self, ()
-        left_out = tuple(own for own, lacks in zip(self.datasets, lacking, strict=True) if lacks)
+        left_out = tuple(dataset for dataset, lacks in zip(self.datasets, lacking, strict=True) if lacks)
         if missing == "refuse":
             shown = []
             for i in np.flatnonzero(lacking)[:SHOWN_ROWS]:
@@ -45,7 +45,7 @@ class ScoreTable:
                 count=len(left_out),
                 remedies=[passing("to leave these data sets out", missing="drop")],
             )
-        kept = tuple(own for own, lacks in zip(self.datasets, lacking, strict=True) if not lacks)
+        kept = tuple(dataset for dataset, lacks in zip(self.datasets, lacking, strict=True) if not lacks)
         return ScoreTable(kept, self.models, self.values[~np.array(lacking)], self.score), left_out
 
 
@@ -71,15 +71,15 @@ def read_table(
         )
     names = range(values.shape[1]) if models is None else _column(models, "models").tolist()
     rows = range(len(values)) if datasets is None else _column(datasets, "datasets").tolist()
-    found = ScoreTable(tuple(rows), tuple(map(str, names)), values.astype(float))
-    if (len(found.datasets), len(found.models)) != values.shape:
+    scores_table = ScoreTable(tuple(rows), tuple(map(str, names)), values.astype(float))
+    if (len(scores_table.datasets), len(scores_table.models)) != values.shape:
         raise InputError(
             "must have a row per data set and a column per model",
             argument="table",
             kind="length",
             found=f"its shape is {values.shape}",
         )
-    return _distinct(found)
+    return _distinct(scores_table)
 
 
 def _refuse(**given: object) -> None:
@@ -96,12 +96,12 @@ def _column(given: object, argument: str) -> Array:
             kind="missing" if given is None else "type",
             remedies=[passing("all three", datasets=..., models=..., scores=...)],
         )
-    found = to_host(to_array(given, argument)[0])
-    if found.ndim != 1:
+    column = to_host(to_array(given, argument)[0])
+    if column.ndim != 1:
         raise InputError(
-            "must have one value per row", argument=argument, found=f"its shape is {found.shape}"
+            "must have one value per row", argument=argument, found=f"its shape is {column.shape}"
         )
-    return found
+    return column
 
 
 def _long(datasets: Array, models: Array, scores: Array, score: str = "score") -> ScoreTable:
@@ -123,17 +123,15 @@ def _long(datasets: Array, models: Array, scores: Array, score: str = "score") -
     for i, (dataset, model) in enumerate(zip(datasets.tolist(), models.tolist(), strict=True)):
         at = rows.setdefault(dataset, len(rows)), columns.setdefault(str(model), len(columns))
         seen.setdefault(at, []).append(i)
-    twice = {at: own for at, own in seen.items() if len(own) > 1}
+    twice = {at: places for at, places in seen.items() if len(places) > 1}
     if twice:
-        (row, column), own = next(iter(twice.items()))
-        where = (
-            f"{show(list(rows)[row])} and {show(list(columns)[column])} are in rows {join(map(str, own[:3]))}"
-        )
+        (row, column), places = next(iter(twice.items()))
+        pair = f"{show(list(rows)[row])} and {show(list(columns)[column])}"
         raise InputError(
             "must have one score for each data set and model",
             argument="scores",
-            found=f"{where} ({len(twice)} such pairs)",
-            rows=own[:SHOWN_ROWS],
+            found=f"{pair} are in rows {join(map(str, places[:3]))} ({len(twice)} such pairs)",
+            rows=places[:SHOWN_ROWS],
             count=len(twice),
             remedies=[
                 Remedy("Average folds or seeds first; to compare models over folds, use `compare_folds`.")
@@ -145,25 +143,25 @@ def _long(datasets: Array, models: Array, scores: Array, score: str = "score") -
     return ScoreTable(tuple(rows), tuple(columns), values, score)
 
 
-def _distinct(found: ScoreTable) -> ScoreTable:
+def _distinct(table: ScoreTable) -> ScoreTable:
     """Refuse duplicate names."""
-    for argument, names in (("datasets", found.datasets), ("models", found.models)):
+    for argument, names in (("datasets", table.datasets), ("models", table.models)):
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise InputError(
                 "must have different names", argument=argument, found=f"{show(twice[0])} is there twice"
             )
-    return found
+    return table
 
 
 def _mapping(table: Mapping[Any, Any], rule: str | None) -> ScoreTable:
     """For each data set the scores of models, their cards, or a comparison of them."""
     datasets, models, scores = [], [], []
     names: list[str] = []
-    for dataset, own in table.items():
-        found, name = _scores_of(dataset, own, rule)
+    for dataset, result in table.items():
+        by_model, name = _scores_of(dataset, result, rule)
         names.append(name)
-        for model, value in found.items():
+        for model, value in by_model.items():
             datasets.append(dataset)
             models.append(model)
             scores.append(value)
@@ -179,23 +177,23 @@ def _mapping(table: Mapping[Any, Any], rule: str | None) -> ScoreTable:
     return _long(labels, np.array(models, object), np.array(scores, object), names[0] if names else "score")
 
 
-def _scores_of(dataset: object, own: Any, rule: str | None) -> tuple[Mapping[str, Any], str]:
+def _scores_of(dataset: object, result: Any, rule: str | None) -> tuple[Mapping[str, Any], str]:
     """The score of each model on a data set, and what it is called."""
-    compared = getattr(own, "models", None)
-    if isinstance(compared, Mapping) and hasattr(own, "differences"):
+    compared = getattr(result, "models", None)
+    if isinstance(compared, Mapping) and hasattr(result, "differences"):
         name = rule or next(iter(compared))
         if name not in compared:
             raise _no_rule(dataset, name, list(compared))
         return {model.name: model.mean for model in compared[name]}, name
-    if not isinstance(own, Mapping):
+    if not isinstance(result, Mapping):
         raise InputError(
             "must have a comparison, or a mapping from models to scores or cards, for each data set",
             argument="table",
             kind="type",
-            found=f"that of {show(dataset)} is a {type(own).__name__}",
+            found=f"that of {show(dataset)} is a {type(result).__name__}",
         )
     values, name = {}, rule or "score"
-    for model, value in own.items():
+    for model, value in result.items():
         if hasattr(value, "to_dict") and hasattr(value, "scores"):
             name = rule or next(iter(value.scores))
             try:
@@ -222,15 +220,15 @@ def _of_frame(
 
     Where all columns are numbers and none is named as that of data sets, each row is a data set.
     """
-    for argument, each in (("datasets", datasets), ("models", models), ("scores", scores)):
-        if each is not None and (not isinstance(each, str) or each not in columns):
+    for argument, name_given in (("datasets", datasets), ("models", models), ("scores", scores)):
+        if name_given is not None and (not isinstance(name_given, str) or name_given not in columns):
             raise InputError(
                 f"must be one of the columns {join(map(show, columns))}",
                 argument=argument,
                 kind="label",
-                found=f"it is {show(each)}",
+                found=f"it is {show(name_given)}",
             )
-    number = [name for name, own in columns.items() if own.dtype.is_numeric()]
+    number = [name for name, column in columns.items() if column.dtype.is_numeric()]
     low = {str(name).lower(): name for name in columns}
     first = datasets or next((low[name] for name in _DATASETS if name in low), None)
     if first is None:

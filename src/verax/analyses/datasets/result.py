@@ -209,7 +209,7 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         """
         best, *others = self.models
         p = [self.difference(best.name, other.name).p_adjusted for other in others]
-        return best.name if all(each <= 1 - self.confidence for each in p) else None
+        return best.name if all(p_value <= 1 - self.confidence for p_value in p) else None
 
     def difference(self, a: str, b: str) -> DatasetDifference:
         """The difference of two models, in the direction asked for.
@@ -242,7 +242,7 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         p = {name: self.difference(best.name, name).p_adjusted for name in self.columns if name != best.name}
         known: dict[str, Any] = {"numbers": numbers, "p_value": max(p.values()), "level": level}
         won = f"better than {other.name} on {gap.wins} of {n} (p {shown_p(gap.p_adjusted)}, Holm)"
-        near = [name for name, own in p.items() if own > level]
+        near = [name for name, p_value in p.items() if p_value > level]
         if not near:
             others = other.name if len(p) == 1 else f"the {len(p)} other models"
             text = f"{best.name} is significantly better than {others}: {ranks}, {won}."

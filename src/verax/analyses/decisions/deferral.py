@@ -81,7 +81,7 @@ def deferral(
     cost_matrix(costs, handle.n_classes)
     means = means_of(handle, _CostRecipe(handle.one_model(), costs, tuple(limits)))
     lines = tuple(_line(means, i, limit, confidence) for i, limit in enumerate(limits))
-    found = means.found
+    found = means.summaries
     return Deferral(lines, found.n_rows, handle.n_classes, confidence).with_skipped(found.skipped)
 
 

@@ -258,7 +258,7 @@ def _scores(
             roots[m],
             model.within,
         )
-    skipped = found.means.found.skipped
+    skipped = found.means.summaries.skipped
     if several:
         return RankScores(scores).with_skipped(skipped)
     return next(iter(scores.values())).with_skipped(skipped)

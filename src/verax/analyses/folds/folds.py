@@ -180,12 +180,12 @@ def _of_rows(
     names, labels = list(given.models), list(given.sums)
     _check_folds(len(labels))
     _check_rope(rope, [name_of(rule) for rule in rules])
-    for label, own in given.sums.items():
-        if not own.first.weight > 0:
+    for label, sums in given.sums.items():
+        if not sums.first.weight > 0:
             raise InputError(
                 "must not all be zero in a fold", argument="weights", found=f"they are in fold {show(label)}"
             )
-    sizes = np.array([own.first.n_rows for own in given.sums.values()])
+    sizes = np.array([sums.first.n_rows for sums in given.sums.values()])
     ratio = test_train
     if ratio is None:
         ratio_of(len(labels), repeats)
@@ -207,12 +207,12 @@ def _of_rows(
     differences: dict[str, list[Difference]] = {}
     for rule in rules:
         tally, name = whole.of_rule(rule), name_of(rule)
-        values[name] = np.array([own.of_rule(rule).means[: len(names)] for own in given.sums.values()])
+        values[name] = np.array([sums.of_rule(rule).means[: len(names)] for sums in given.sums.values()])
         values[name][np.isnan(values[name])] = np.inf
         finite = finite_parts(tally)
         models[name], differences[name] = _conclude(names, values[name], ratio, plan.confidence, finite)
         notes += infinite_notes(name, models[name], tally.n_rows)
-    found = FoldComparison(
+    comparison = FoldComparison(
         models,
         differences,
         _practical(differences, rope),
@@ -227,7 +227,7 @@ def _of_rows(
         rows,
         tuple(notes),
     )
-    return found.with_skipped(given.skipped).with_faults(given.faults)
+    return comparison.with_skipped(given.skipped).with_faults(given.faults)
 
 
 # ---- scores --------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ def _of_scores(
         models[name], differences[name] = _conclude(names, losses, ratio, confidence)
     practical = _practical(differences, rope)
     if higher:
-        models = {name: [_negated(m) for m in own] for name, own in models.items()}
-        differences = {name: [_less(d) for d in own] for name, own in differences.items()}
+        models = {name: [_negated(m) for m in ranked] for name, ranked in models.items()}
+        differences = {name: [_less(d) for d in gaps] for name, gaps in differences.items()}
     return FoldComparison(
         models,
         differences,
@@ -329,7 +329,7 @@ def _conclude(
         names,
         len(names),
         estimate,
-        [own.by("corrected t", own.caution) for own in estimate.intervals(confidence)],
+        [interval.by("corrected t", interval.caution) for interval in estimate.intervals(confidence)],
         estimate.p_values(),
         [no_skill("there is no reference", confidence)] * len(names),
         [(0, float(mean)) for mean in estimate.mean] if finite is None else finite,
@@ -341,6 +341,6 @@ def _conclude(
 def _practical(differences: Mapping[str, list[Difference]], rope: float) -> dict[str, list[Practical]]:
     """How probable it is that one of each pair is better; from losses, before they are turned to scores."""
     return {
-        name: [practical_t(d.a, d.b, d.difference, d.standard_error, d.freedom, rope) for d in own]
-        for name, own in differences.items()
+        name: [practical_t(d.a, d.b, d.difference, d.standard_error, d.freedom, rope) for d in gaps]
+        for name, gaps in differences.items()
     }

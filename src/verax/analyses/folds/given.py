@@ -47,18 +47,18 @@ def read_scores(given: object) -> FoldScores:
     """Scores in any of the known forms, checked."""
     table = _columns(given)
     if "params" in table and any(map(_SPLIT.fullmatch, table)):
-        found = _search(table)
-    elif table and all(isinstance(own, Mapping) for own in table.values()):
-        found = _validated(table)
+        scores = _search(table)
+    elif table and all(isinstance(results, Mapping) for results in table.values()):
+        scores = _validated(table)
     else:
-        found = FoldScores({SCORE: _beside(table)}, tuple(map(str, table)))
-    if len(found.names) < 2:
+        scores = FoldScores({SCORE: _beside(table)}, tuple(map(str, table)))
+    if len(scores.names) < 2:
         raise InputError(
-            "must name at least two models", argument="scores", found=f"there are {len(found.names)}"
+            "must name at least two models", argument="scores", found=f"there are {len(scores.names)}"
         )
-    for name, values in found.values.items():
-        _check_finite(name, values, found.names)
-    return found
+    for name, values in scores.values.items():
+        _check_finite(name, values, scores.names)
+    return scores
 
 
 def _columns(given: object) -> Mapping[str, Any]:
@@ -75,22 +75,22 @@ def _columns(given: object) -> Mapping[str, Any]:
             found=f"it is a {type(given).__name__}",
             remedies=[Remedy('Name the models: scores={"a": values, "b": others}.', python_only=True)],
         )
-    return {str(name): own.to_numpy() for name, own in columns.items() if own.dtype.is_numeric()}
+    return {str(name): column.to_numpy() for name, column in columns.items() if column.dtype.is_numeric()}
 
 
 def _beside(columns: Mapping[str, Any]) -> Floats:
     """(J, M) scores of the same folds."""
-    found = {str(name): to_host(to_array(own, "scores")[0]) for name, own in columns.items()}
-    for name, own in found.items():
-        if own.ndim != 1 or own.dtype.kind not in "biuf":
+    by_model = {str(name): to_host(to_array(column, "scores")[0]) for name, column in columns.items()}
+    for name, column in by_model.items():
+        if column.ndim != 1 or column.dtype.kind not in "biuf":
             raise InputError(
                 "must be one number per fold for every model",
                 argument="scores",
                 kind="type",
                 source=repr(name),
-                found=f"its shape is {own.shape} and its type {own.dtype}",
+                found=f"its shape is {column.shape} and its type {column.dtype}",
             )
-    sizes = {name: len(own) for name, own in found.items()}
+    sizes = {name: len(column) for name, column in by_model.items()}
     if len(set(sizes.values())) > 1:
         raise InputError(
             "must be of the same folds for all models",
@@ -98,7 +98,9 @@ def _beside(columns: Mapping[str, Any]) -> Floats:
             kind="length",
             found=join(f"{name!r} has {n}" for name, n in sizes.items()),
         )
-    return np.column_stack([own.astype(float) for own in found.values()]) if found else np.zeros((0, 0))
+    if not by_model:
+        return np.zeros((0, 0))
+    return np.column_stack([column.astype(float) for column in by_model.values()])
 
 
 def _check_finite(metric: str, values: Floats, names: Sequence[str]) -> None:
@@ -120,19 +122,21 @@ def _check_finite(metric: str, values: Floats, names: Sequence[str]) -> None:
 def _search(results: Mapping[str, Any]) -> FoldScores:
     """The `cv_results_` of a scikit-learn search: candidates are the models."""
     params = list(results["params"])
-    keys = dict.fromkeys(key for own in params for key in own)
-    changing = [key for key in keys if len({show(own.get(key)) for own in params}) > 1]
+    keys = dict.fromkeys(key for candidate in params for key in candidate)
+    changing = [key for key in keys if len({show(candidate.get(key)) for candidate in params}) > 1]
     names = tuple(
-        ", ".join(f"{key}={_short(own[key])}" for key in changing if key in own) or "model" for own in params
+        ", ".join(f"{key}={_short(candidate[key])}" for key in changing if key in candidate) or "model"
+        for candidate in params
     )
     if len(set(names)) < len(names):
         names = tuple(f"{i}: {name}" for i, name in enumerate(names))
     splits: dict[str, dict[int, Any]] = {}
     for key in results:
-        if found := _SPLIT.fullmatch(str(key)):
-            splits.setdefault(found[2], {})[int(found[1])] = results[key]
+        if split := _SPLIT.fullmatch(str(key)):
+            splits.setdefault(split[2], {})[int(split[1])] = results[key]
     values = {
-        name: np.array([np.asarray(own[i], float) for i in sorted(own)]) for name, own in splits.items()
+        name: np.array([np.asarray(by_split[i], float) for i in sorted(by_split)])
+        for name, by_split in splits.items()
     }
     return FoldScores(values, names, better="higher")
 
@@ -144,37 +148,40 @@ def _short(value: Any) -> str:
 def _validated(results: Mapping[str, Mapping[str, Any]]) -> FoldScores:
     """What `cross_validate` returned for each model."""
     names = tuple(map(str, results))
-    metrics = {name: [key for key in own if str(key).startswith(_TEST)] for name, own in results.items()}
+    metrics = {name: [key for key in keys if str(key).startswith(_TEST)] for name, keys in results.items()}
     first = next(iter(metrics.values()))
-    for name, own in metrics.items():
-        if set(own) != set(first) or not own:
+    for name, keys in metrics.items():
+        if set(keys) != set(first) or not keys:
             raise InputError(
                 "must have the same test scores for all models",
                 argument="scores",
                 kind="label",
-                found=f"{name!r} has {join(own) if own else 'none'}"
-                + (f", not {join(first)}" if own and first else ""),
+                found=f"{name!r} has {join(keys) if keys else 'none'}"
+                + (f", not {join(first)}" if keys and first else ""),
                 remedies=[
                     Remedy("Pass what `cross_validate` returned with the same `scoring`.", python_only=True)
                 ],
             )
     values = {
-        key.removeprefix(_TEST): _beside({name: own[key] for name, own in results.items()}) for key in first
+        key.removeprefix(_TEST): _beside({name: result[key] for name, result in results.items()})
+        for key in first
     }
-    indices = [own["indices"] for own in results.values() if "indices" in own]
+    indices = [result["indices"] for result in results.values() if "indices" in result]
     if len(indices) < len(names):
         return FoldScores(values, names, better="higher")
-    splits = [list(zip(own["train"], own["test"], strict=True)) for own in indices]
+    splits = [list(zip(index["train"], index["test"], strict=True)) for index in indices]
     ratio, repeats = read_splits(dict(zip(names, splits, strict=True)), "scores")
     return FoldScores(values, names, better="higher", test_train=ratio, repeats=repeats)
 
 
 def read_splits(splits: Mapping[str, Sequence[tuple[Any, Any]]], argument: str) -> tuple[float, int]:
     """Test rows over training rows, and how often a row is a test row, of splits that all models share."""
-    first, own = next(iter(splits.items()))
+    first, shared = next(iter(splits.items()))
     for name, other in splits.items():
-        same = len(own) == len(other) and all(
-            np.array_equal(a, b) for x, y in zip(own, other, strict=True) for a, b in zip(x, y, strict=True)
+        same = len(shared) == len(other) and all(
+            np.array_equal(a, b)
+            for x, y in zip(shared, other, strict=True)
+            for a, b in zip(x, y, strict=True)
         )
         if not same:
             raise InputError(
@@ -186,17 +193,17 @@ def read_splits(splits: Mapping[str, Sequence[tuple[Any, Any]]], argument: str) 
                     Remedy("Use one splitter with a fixed random_state for all of them.", python_only=True)
                 ],
             )
-    for i, (train, test) in enumerate(own):
-        shared = np.intersect1d(np.asarray(train), np.asarray(test))
-        if len(shared):
+    for i, (train, test) in enumerate(shared):
+        both = np.intersect1d(np.asarray(train), np.asarray(test))
+        if len(both):
             raise InputError(
-                f"must not train and test on the same rows; fold {i} has {len(shared)} in common",
+                f"must not train and test on the same rows; fold {i} has {len(both)} in common",
                 argument=argument,
-                rows=shared[:3].tolist(),
-                count=len(shared),
+                rows=both[:3].tolist(),
+                count=len(both),
             )
-    sizes = [(len(train), len(test)) for train, test in own]
-    test_rows = np.concatenate([np.asarray(test) for _, test in own])
+    sizes = [(len(train), len(test)) for train, test in shared]
+    test_rows = np.concatenate([np.asarray(test) for _, test in shared])
     return sum(n for _, n in sizes) / sum(n for n, _ in sizes), most_often(test_rows)
 
 
@@ -241,32 +248,32 @@ class ReportRows(NamedTuple):
 def are_reports(given: object) -> bool:
     """Whether these are a comparison of cross-validation reports, or such reports by model."""
     reports = _by_model(given)
-    return bool(reports) and all(_folds(own) is not None for own in reports.values())
+    return bool(reports) and all(_folds(report) is not None for report in reports.values())
 
 
 def _by_model(given: object) -> Mapping[str, Any]:
-    own = given if isinstance(given, Mapping) else getattr(given, "reports_", None)
-    return own if isinstance(own, Mapping) else {}
+    reports = given if isinstance(given, Mapping) else getattr(given, "reports_", None)
+    return reports if isinstance(reports, Mapping) else {}
 
 
 def _folds(report: object) -> Any:
     """The reports of the folds of a model; None where it has none. The attribute had another name before."""
-    found = getattr(report, "reports_", None) or getattr(report, "estimator_reports_", None)
-    known = isinstance(found, (list, tuple)) and bool(found) and hasattr(found[0], "y_test")
-    return found if known and hasattr(report, "split_indices") else None
+    reports = getattr(report, "reports_", None) or getattr(report, "estimator_reports_", None)
+    known = isinstance(reports, (list, tuple)) and bool(reports) and hasattr(reports[0], "y_test")
+    return reports if known and hasattr(report, "split_indices") else None
 
 
 def read_reports(given: object) -> ReportRows:
     """The rows of cross-validation reports of the same data and splits."""
     reports = _by_model(given)
-    splits = {name: list(own.split_indices) for name, own in reports.items()}
+    splits = {name: list(report.split_indices) for name, report in reports.items()}
     test_train, repeats = read_splits(splits, "y")
     forecasts, classes, first = {}, None, None
-    for name, own in reports.items():
-        folds = _folds(own)
+    for name, report in reports.items():
+        folds = _folds(report)
         known = [list(fold.estimator_.classes_) for fold in folds]
         classes = known[0] if classes is None else classes
-        if any(each != classes for each in known):
+        if any(labels != classes for labels in known):
             raise InputError(
                 "must have the same classes in all folds and models",
                 argument="y",

@@ -89,7 +89,8 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
     @property
     def _values(self) -> dict[str, dict[str, list[float]]]:
         return {
-            score: dict(zip(self.columns, own.T.tolist(), strict=True)) for score, own in self.values.items()
+            score: dict(zip(self.columns, values.T.tolist(), strict=True))
+            for score, values in self.values.items()
         }
 
     def _findings(self) -> list[Finding]:
@@ -140,7 +141,7 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
         ]
         rows = self.rows
         if rows is not None:
-            own = [
+            fitted = [
                 Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
                 Column("difference", "fitted models", lambda d: d.infinite_words or signed(d.difference)),
                 Column("low high", head, ".6f", "interval", right=False),
@@ -148,7 +149,7 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
                 Column("p_adjusted", "p (Holm)", lambda d: shown_p(d.p_adjusted)),
             ]
             title = f"These fitted models, on other rows: {rows.method}"
-            tables.append(Table(own, rows.differences[score], title))
+            tables.append(Table(fitted, rows.differences[score], title))
         return tables
 
     def _heading(self) -> str:

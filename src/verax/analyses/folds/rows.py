@@ -57,7 +57,7 @@ def sums_of_handles(given: Any, rules: Sequence[Rule]) -> FoldSums:
     """The sums of predictions that have a handle for each fold."""
     named = given if isinstance(given, Mapping) else dict(enumerate(given))
     first: Handle = next(iter(named.values()))
-    found: dict[Any, PairedSums] = {}
+    sums: dict[Any, PairedSums] = {}
     skipped: list[Skipped] = []
     for label, handle in named.items():
         check_models(handle, None)
@@ -69,11 +69,11 @@ def sums_of_handles(given: Any, rules: Sequence[Rule]) -> FoldSums:
                 found=f"fold {show(label)} has {join(handle.models)}, not {join(first.models)}",
                 remedies=[Remedy("Name the models when opening files: `scan(..., probs={name: columns})`.")],
             )
-        own = handle.summarise({_SUMS: _recipe(first, rules)})
-        found[label] = own[_SUMS]
-        skipped += [] if own.skipped is None else [own.skipped]
+        summaries = handle.summarise({_SUMS: _recipe(first, rules)})
+        sums[label] = summaries[_SUMS]
+        skipped += [] if summaries.skipped is None else [summaries.skipped]
     whole = reduce(lambda a, b: a + b, skipped) if skipped else None
-    return FoldSums(found, first.models, _dense(first), whole, _grouped(found))
+    return FoldSums(sums, first.models, _dense(first), whole, _grouped(sums))
 
 
 def _grouped(sums: Mapping[Any, PairedSums]) -> bool:
@@ -121,8 +121,8 @@ def open_folds(
     except InputError as error:
         if error.argument != "by":
             raise
-        found = f"there are {len(labels)}"
-        raise InputError("must be one label per row", argument="folds", kind="length", found=found) from None
+        count = f"there are {len(labels)}"
+        raise InputError("must be one label per row", argument="folds", kind="length", found=count) from None
 
 
 def _check_cases(cases: Array, labels: Array, repeats: int | None) -> int:
@@ -135,8 +135,9 @@ def _check_cases(cases: Array, labels: Array, repeats: int | None) -> int:
             found=f"there are {len(cases)}",
         )
     names, place, count = np.unique(cases, return_inverse=True, return_counts=True)
-    own = np.unique(np.stack([place, np.unique(labels, return_inverse=True)[1]]), axis=1, return_counts=True)
-    twice = own[0][0][own[1] > 1]
+    pairs = np.stack([place, np.unique(labels, return_inverse=True)[1]])
+    (of_case, _), n_rows = np.unique(pairs, axis=1, return_counts=True)
+    twice = of_case[n_rows > 1]
     if len(twice):
         raise InputError(
             "must be different within a fold",
@@ -186,8 +187,8 @@ def sums_by_fold(handle: Handle, folds: object, rules: Sequence[Rule]) -> FoldSu
             found=f"it is a {type(folds).__name__}",
         )
     recipe = BreakdownRecipe(column, {_SUMS: _recipe(handle, rules)})
-    found = handle.summarise(with_fault_recipes(handle, {_FOLD: recipe}))
-    parts: Breakdown = found[_FOLD]
+    summaries = handle.summarise(with_fault_recipes(handle, {_FOLD: recipe}))
+    parts: Breakdown = summaries[_FOLD]
     sums = {label: parts[label][_SUMS] for label in parts.labels}
-    faults = faults_in(handle, found)
-    return FoldSums(sums, handle.models, _dense(handle), found.skipped, _grouped(sums), faults)
+    faults = faults_in(handle, summaries)
+    return FoldSums(sums, handle.models, _dense(handle), summaries.skipped, _grouped(sums), faults)

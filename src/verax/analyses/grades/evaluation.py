@@ -120,8 +120,8 @@ def evaluate_grades(
     card = None
     if p is not None:
         right, sure, places = scored_confidences(grades, p, scale, skip=invalid == "skip")
-        own = of_answers(places, ids=ids, epochs=epochs, groups=groups, weights=weights)
-        card = evaluate(right, sure, confidence=confidence, **own)
+        beside = of_answers(places, ids=ids, epochs=epochs, groups=groups, weights=weights)
+        card = evaluate(right, sure, confidence=confidence, **beside)
     return GradeCard.of(_tally(handle, scale, columns, plan, bounded=ungraded == "bounds", card=card))
 
 
@@ -151,12 +151,12 @@ def of_answers(
         kinds_of(groups) if groups is not None else (ids,) if epochs is not None and ids is not None else ()
     )
     labels = [to_host(to_array(kind, "groups")[0])[places] for kind in kinds]
-    own: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
     if weights is not None:
-        own["weights"] = to_host(to_array(weights, "weights")[0])[places]
+        keywords["weights"] = to_host(to_array(weights, "weights")[0])[places]
     if labels:
-        own["groups"] = labels if len(labels) > 1 else labels[0]
-    return own
+        keywords["groups"] = labels if len(labels) > 1 else labels[0]
+    return keywords
 
 
 def scored_confidences(grades: object, p: object, scale: Grade, *, skip: bool) -> tuple[Ints, Floats, Ints]:

@@ -106,15 +106,15 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         """
         scale, plan = sums.scale, Resampling(sums.confidence)
 
-        def part(own: GradeSums) -> GradeCard:
-            return cls(**facts_of(own, scale, plan), bounded=sums.bounded)
+        def part(label_sums: GradeSums) -> GradeCard:
+            return cls(**facts_of(label_sums, scale, plan), bounded=sums.bounded)
 
         parts = {}
-        for name, own in sums.by.items():
-            found = {str(label): own[label][SUMS] for label in own.labels}
+        for name, label_sums in sums.by.items():
+            by_label = {str(label): label_sums[label][SUMS] for label in label_sums.labels}
             # Subgroups that are groups themselves have answers that are independent within them.
-            alone = all(each.is_one_group for each in found.values())
-            parts[name] = {label: part(each.ungrouped if alone else each) for label, each in found.items()}
+            alone = all(one.is_one_group for one in by_label.values())
+            parts[name] = {label: part(one.ungrouped if alone else one) for label, one in by_label.items()}
         card = replace(
             part(sums.whole),
             card=sums.cards.get(CONFIDENCES),
@@ -128,14 +128,14 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
     @property
     def _tally(self) -> GradeTally:
         """The sums that the card was made from."""
-        found = vars(self).get("_sums")
-        if found is None:
+        sums = vars(self).get("_sums")
+        if sums is None:
             raise InputError(
                 "must have been made from answers, or loaded from a saved file",
                 argument="card",
                 found="a card from JSON has no sums",
             )
-        return found  # type: ignore[no-any-return]
+        return sums  # type: ignore[no-any-return]
 
     def merge(self, other: GradeCard) -> GradeCard:
         """The card of the answers of both.
@@ -200,13 +200,13 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
             The numbers: `grade` with its ends, `task/grade` for each task, and `column=label/grade` for each
             subgroup.
         """
-        found = with_ends(f"{prefix}grade", self.mean, self.interval)
-        for task, own in self.tasks.items():
-            found |= own.flat(f"{prefix}{task}/")
+        means = with_ends(f"{prefix}grade", self.mean, self.interval)
+        for task, card in self.tasks.items():
+            means |= card.flat(f"{prefix}{task}/")
         for name, parts in self.subgroups.items():
-            for label, own in parts.items():
-                found |= own.flat(f"{prefix}{name}={label}/")
-        return {name: float(value) for name, value in found.items()}
+            for label, card in parts.items():
+                means |= card.flat(f"{prefix}{name}={label}/")
+        return {name: float(value) for name, value in means.items()}
 
     def _tables(self) -> list[Table]:
         tables = [self._table("task" if self.tasks else NO_HEADING, [("all", self), *self.tasks.items()])]
@@ -216,9 +216,9 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         ]
 
     def _frame(self) -> Table:
-        lines = [("", "all", self), *(("task", name, own) for name, own in self.tasks.items())]
+        lines = [("", "all", self), *(("task", name, card) for name, card in self.tasks.items())]
         lines += [
-            (name, label, own) for name, parts in self.subgroups.items() for label, own in parts.items()
+            (name, label, card) for name, parts in self.subgroups.items() for label, card in parts.items()
         ]
         columns = [
             Column("by", value=lambda line: line[0]),

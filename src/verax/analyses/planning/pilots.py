@@ -78,8 +78,8 @@ def _of_rows(sums: UnitSums) -> Tails:
 
 def _of_groups(sums: UnitSums) -> Tails:
     assert sums.groups is not None
-    weight, own = sums.groups[:, 0], sums.groups[:, 1]
-    around = (own - sums.mean[0, 0] * weight)[weight > 0]
+    weight, sum_of_group = sums.groups[:, 0], sums.groups[:, 1]
+    around = (sum_of_group - sums.mean[0, 0] * weight)[weight > 0]
     square = float((around**2).sum())
     n = len(around)
     return Tails(max(n * float((around**4).sum()) / square**2, 1.0) if square > 0 else 1.0, n, "groups")
@@ -214,12 +214,12 @@ class Pilot(Record):
         return rows_until_decided(STAKES / largest, SHARES, difference, deviation, level)
 
 
-def of_comparison(found: Comparison, rule: str | None, models: tuple[str, str] | None) -> Pilot:
+def of_comparison(comparison: Comparison, rule: str | None, models: tuple[str, str] | None) -> Pilot:
     """The difference of two models."""
-    if rule is not None and rule not in found.models:
-        raise _not_there("rule", rule, list(found.models))
-    name = rule or next(iter(found.models))
-    gap = _pair(found, name, models)
+    if rule is not None and rule not in comparison.models:
+        raise _not_there("rule", rule, list(comparison.models))
+    name = rule or next(iter(comparison.models))
+    gap = _pair(comparison, name, models)
     if not gap.standard_error > 0 or math.isinf(gap.standard_error):
         why = "some losses are infinite" if gap.infinite_a + gap.infinite_b else "their losses are identical"
         raise InputError(
@@ -228,35 +228,35 @@ def of_comparison(found: Comparison, rule: str | None, models: tuple[str, str] |
             found=f"{why} under {name}",
         )
     n_groups, spread, sharing = _units(
-        (gap.standard_error, gap.freedom), gap.deviation, found.n_rows, found.n_groups
+        (gap.standard_error, gap.freedom), gap.deviation, comparison.n_rows, comparison.n_groups
     )
     what = f"{name}, {gap.a} - {gap.b}"
     return Pilot(
-        *(what, spread, gap.difference, found.n_rows, n_groups, sharing, (gap.a, gap.b)),
+        *(what, spread, gap.difference, comparison.n_rows, n_groups, sharing, (gap.a, gap.b)),
         caution=gap.interval.caution,
         rule=name,
     )
 
 
-def _pair(found: Comparison, rule: str, models: tuple[str, str] | None) -> Difference:
+def _pair(comparison: Comparison, rule: str, models: tuple[str, str] | None) -> Difference:
     if models is None:
-        gaps = found.differences[rule]
+        gaps = comparison.differences[rule]
         if not gaps:
             raise InputError("must compare two models", argument="y", found="there is one")
         if len(gaps) == 1:
             return gaps[0]
-        best, second = (model.name for model in found.models[rule][:2])
-        return found.difference(best, second, rule)
-    unknown = [name for name in models if name not in found.names]
+        best, second = (model.name for model in comparison.models[rule][:2])
+        return comparison.difference(best, second, rule)
+    unknown = [name for name in models if name not in comparison.names]
     if len(models) != 2 or unknown or models[0] == models[1]:
         raise InputError(
-            f"must be two of {join(map(show, found.names))}",
+            f"must be two of {join(map(show, comparison.names))}",
             argument="models",
             kind="label",
             found=f"they are {join(map(show, models))}",
             values=list(models),
         )
-    return found.difference(*models, rule)
+    return comparison.difference(*models, rule)
 
 
 def of_card(card: Scorecard, name: str | None) -> Pilot:
@@ -319,10 +319,10 @@ def _not_there(argument: str, name: str, known: list[str]) -> InputError:
 
 
 def _units(
-    found: tuple[float, float], deviation: float, n_rows: int, groups: GroupCount | None
+    spread_known: tuple[float, float], deviation: float, n_rows: int, groups: GroupCount | None
 ) -> tuple[int | None, MeanSpread, Sharing | None]:
     """What is independent, how a mean over it varies, and how rows of a group resemble each other."""
-    error, freedom = found
+    error, freedom = spread_known
     if groups is None:
         return None, MeanSpread(error, freedom, n_rows), None
     n_groups = min(counts_by_kind(groups))

@@ -211,9 +211,9 @@ def _of_several(
     chosen = as_rules(default_rules(ordered=ordered) if rule is None else rule)[:1]
     in_order = needs_order(chosen, ordered=ordered)
     handle = open_rows(y, forecasts, ordered=in_order, named="forecasts", **options)
-    found = of_comparison(compare(handle, rule=chosen, ordered=ordered), None, pair)  # type: ignore[arg-type]
-    assert found.pair is not None
-    return _with_tails(found, handle, found.pair, chosen[0])
+    pilot = of_comparison(compare(handle, rule=chosen, ordered=ordered), None, pair)  # type: ignore[arg-type]
+    assert pilot.pair is not None
+    return _with_tails(pilot, handle, pilot.pair, chosen[0])
 
 
 def _with_tails(pilot: Pilot, handle: Handle, models: tuple[str, ...], rule: Rule) -> Pilot:
@@ -290,7 +290,7 @@ def concluded(
     else:
         powers = sorted({*_POWERS, goal.power or 0.0})
         goals = [replace(goal, power=power) for power in powers]
-    lines = [_line(pilot, own) for own in goals]
+    lines = [_line(pilot, near) for near in goals]
     per_group = None
     if pilot.sharing is not None and pilot.n_groups is not None:
         per_group = pilot.sharing.rows_per_group(goal, pilot.n_groups)

@@ -256,8 +256,8 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
             return [
                 f"With the {self.pilot.n_groups:,} groups of the pilot no number of rows is enough: {alike}."
             ]
-        each = "1 row" if enough == 1 else f"{enough:,.0f} rows"
-        return [f"With the {self.pilot.n_groups:,} groups of the pilot, {each} in each are enough: {alike}."]
+        rows = "1 row" if enough == 1 else f"{enough:,.0f} rows"
+        return [f"With the {self.pilot.n_groups:,} groups of the pilot, {rows} in each are enough: {alike}."]
 
     def _notes(self) -> list[str]:
         return [*self.notes, *self.remarks]

@@ -117,10 +117,10 @@ def study(handle: Handle, rule: Rule, n: int, confidence: float) -> RaterStudy:
             found=f"{name_of(rule)} is not, so its loss has no part that is disagreement",
             values=[name_of(rule)],
         )
-    found = handle.summarise({"raters": recipe_of(handle.one_model(), rule)})
+    summaries = handle.summarise({"raters": recipe_of(handle.one_model(), rule)})
     cases = find(handle, [rule], n).cases
-    read = read_raters(found["raters"], rule, found.n_rows, cases, confidence, handle.class_names)
-    return read.with_skipped(found.skipped)
+    read = read_raters(summaries["raters"], rule, summaries.n_rows, cases, confidence, handle.class_names)
+    return read.with_skipped(summaries.skipped)
 
 
 def recipe_of(model: str, rule: Rule) -> RaterRecipe:
@@ -143,8 +143,8 @@ def read_raters(
     excess = RatedMean("excess", *_negated(_estimates(rated, confidence)[2]))
     rare = _rare(sums, rule, excess.interval, classes)
     if rare:
-        own = excess.interval
-        excess = replace(excess, interval=own.doubted(rare))
+        interval = excess.interval
+        excess = replace(excess, interval=interval.doubted(rare))
     worth, general = _no_worth(confidence), None
     if unbiased:
         worth = worth_of(rated, confidence, excess.interval.caution)
@@ -194,8 +194,8 @@ def _estimate(tally: PairedTally) -> Estimate:
     return Estimate.of(tally, np.zeros((0, 0)), units)
 
 
-def _negated(found: tuple[float, Interval]) -> tuple[float, Interval]:
-    return -found[0], -found[1]
+def _negated(estimate: tuple[float, Interval]) -> tuple[float, Interval]:
+    return -estimate[0], -estimate[1]
 
 
 def _no_worth(confidence: float) -> tuple[float, Interval]:
@@ -230,7 +230,9 @@ class _Errors:
     def worth(self, confidence: float, factor: float, degrees: float, caution: str) -> Interval:
         """The interval of the worth, with all variances times a factor."""
         quantile = t_quantile(degrees, confidence)
-        of_excess, of_h, covariance = (factor * each for each in (self.of_excess, self.of_h, self.covariance))
+        of_excess, of_h, covariance = (
+            factor * error for error in (self.of_excess, self.of_h, self.covariance)
+        )
         low, high = fieller(self.excess, self.h, of_excess, of_h, covariance, quantile)
         ends = (1 / high if high > 0 else math.inf), (1 / low if low > 0 else math.inf)
         return Interval(*ends, method="Fieller", confidence=confidence, caution=caution)
@@ -240,18 +242,18 @@ def worth_of(rated: PairedTally, confidence: float, caution: str = "") -> tuple[
     """The worth in raters, with Fieller's interval, from the sums of disagreement and loss."""
     if not rated.n_rows:
         return math.nan, Interval.undefined(_FEW, method="Fieller", confidence=confidence)
-    own = _Errors.of(rated)
-    worth = own.h / own.excess if own.excess > 0 else math.inf
-    if not own.h > 0 or not own.degrees > 0 or not math.isfinite(own.of_h + own.of_excess):
-        return worth if own.h > 0 else math.nan, Interval.undefined(
-            "the raters never disagree" if not own.h > 0 else "there are too few cases",
+    errors = _Errors.of(rated)
+    worth = errors.h / errors.excess if errors.excess > 0 else math.inf
+    if not errors.h > 0 or not errors.degrees > 0 or not math.isfinite(errors.of_h + errors.of_excess):
+        return worth if errors.h > 0 else math.nan, Interval.undefined(
+            "the raters never disagree" if not errors.h > 0 else "there are too few cases",
             method="Fieller",
             confidence=confidence,
         )
     few_units = (
-        few(own.degrees + 1, "case", "cases") if rated.n_groups is None else few_groups(rated.n_groups)
+        few(errors.degrees + 1, "case", "cases") if rated.n_groups is None else few_groups(rated.n_groups)
     )
-    return worth, own.worth(confidence, 1.0, own.degrees, caution or few_units)
+    return worth, errors.worth(confidence, 1.0, errors.degrees, caution or few_units)
 
 
 def in_general(
@@ -268,16 +270,18 @@ def in_general(
     if n < 3 or 2 * three < rated.n_rows:
         why = "most cases have fewer than three raters" if n > 2 else f"there are only {n} raters"
         return worth, Interval.undefined(why, method="Fieller", confidence=confidence)
-    own, ratio = _Errors.of(rated), 1 / worth
-    each = [_Errors.of(tally) for tally in added]
-    extra = sum((one.excess - ratio * one.h) ** 2 - one.variance(ratio) for one in each) * n / (n - 1)
-    extra, cases = max(float(extra), 0.0), own.variance(ratio)
+    errors, ratio = _Errors.of(rated), 1 / worth
+    of_raters = [_Errors.of(tally) for tally in added]
+    extra = sum((one.excess - ratio * one.h) ** 2 - one.variance(ratio) for one in of_raters) * n / (n - 1)
+    extra, cases = max(float(extra), 0.0), errors.variance(ratio)
     factor = (cases + extra) / cases if cases > 0 else 1.0
     degrees = (
-        (cases + extra) ** 2 / (cases**2 / own.degrees + extra**2 / (n - 1)) if cases > 0 else own.degrees
+        (cases + extra) ** 2 / (cases**2 / errors.degrees + extra**2 / (n - 1))
+        if cases > 0
+        else errors.degrees
     )
     few_raters = f"only {n} raters represent raters in general" if n < _FEW_RATERS else ""
-    return worth, own.worth(confidence, factor, degrees, "; ".join(filter(None, [caution, few_raters])))
+    return worth, errors.worth(confidence, factor, degrees, "; ".join(filter(None, [caution, few_raters])))
 
 
 def fieller(
@@ -294,12 +298,12 @@ def fieller(
 
 def _rater(name: str, sums: PairedSums, confidence: float) -> Rater:
     against, others = sums[AGAINST.format(name)], sums[OTHERS.format(name)]
-    own, forecast, difference = _estimates(others, confidence)
+    label, forecast, difference = _estimates(others, confidence)
     return Rater(
         name,
         against.n_rows,
         RatedMean("against", *_estimates(against, confidence)[0]),
-        RatedMean("own", *own),
+        RatedMean("own", *label),
         RatedMean("forecast", *forecast),
         RatedMean("gain", *_negated(difference)),
         float(_estimate(others).p_values()[2]) if others.n_rows else math.nan,

@@ -169,17 +169,17 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
                 sides.setdefault(claim, []).append(rater)
         findings = []
         for claim, verb in _SIDES.items():
-            found = sides.get(claim, [])
-            if not found:
+            raters = sides.get(claim, [])
+            if not raters:
                 continue
-            named = listed([each.name for each in found])
+            named = listed([rater.name for rater in raters])
             findings.append(
                 Finding(
                     claim,
                     f"Against the labels of the others, the forecasts {verb} {named}.",
-                    tuple(each.name for each in found),
-                    {each.name: (each.gain.value, each.gain.interval) for each in found},
-                    p_value=max(each.p_adjusted for each in found),
+                    tuple(rater.name for rater in raters),
+                    {rater.name: (rater.gain.value, rater.gain.interval) for rater in raters},
+                    p_value=max(rater.p_adjusted for rater in raters),
                     level=level,
                 )
             )
@@ -198,23 +198,23 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
     @property
     def _lines(self) -> list[RatedMean]:
         """The numbers that there are."""
-        found = (getattr(self, name) for name in _LINES)
-        return [line for line in found if line is not None]
+        lines = (getattr(self, name) for name in _LINES)
+        return [line for line in lines if line is not None]
 
     def _frame(self) -> Table:
         """One line per number, then one per rater, with the ends of their intervals."""
         lines = self._lines
         for rater in self.raters:
             lines += [
-                RatedMean(f"{name}:{rater.name}", own.value, own.interval)
-                for name, own in (("against", rater.against), ("own", rater.own), ("gain", rater.gain))
+                RatedMean(f"{name}:{rater.name}", mean.value, mean.interval)
+                for name, mean in (("against", rater.against), ("own", rater.own), ("gain", rater.gain))
             ]
         columns = [Column("name"), Column("rule", value=lambda _: self.rule), Column("value")]
         return Table([*columns, Column("low high", value="interval")], lines)
 
     def _tables(self) -> list[Table]:
         lines = [line for line in self._lines if not math.isnan(line.value)]
-        found = [
+        tables = [
             Table(
                 [
                     Column("", NO_HEADING, lambda line: _LINES[line.name], right=False),
@@ -231,7 +231,7 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
                 Column("", "rater against the others", lambda rater: _text(rater.own)),
                 Column("", "forecast minus rater", lambda rater: _text(rater.gain)),
             ]
-            found.append(Table(columns, self.raters, title="Raters"))
+            tables.append(Table(columns, self.raters, title="Raters"))
         if self.cases:
             columns = [
                 Column("", "row", lambda case: str(case.id), right=False),
@@ -241,14 +241,14 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
                 Column("", "excess", lambda case: f"{case.excess:.4f}"),
                 Column("", "cause", lambda case: case.source.partition(":")[0], right=False),
             ]
-            found.append(Table(columns, self.cases, title="Worst cases"))
-        return found
+            tables.append(Table(columns, self.cases, title="Worst cases"))
+        return tables
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
         mean = self.mean_raters
-        each = "" if mean is None else f", {mean:.3g} {'rater' if mean == 1 else 'raters'} per case"
-        return f"verax raters: {self.n_rows:,} cases{groups}{each}"
+        per_case = "" if mean is None else f", {mean:.3g} {'rater' if mean == 1 else 'raters'} per case"
+        return f"verax raters: {self.n_rows:,} cases{groups}{per_case}"
 
     def _notes(self) -> list[str]:
         notes = [self.assumption] if self.assumption else []

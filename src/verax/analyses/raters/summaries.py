@@ -44,9 +44,9 @@ class RaterRecipe(Recipe[PairedSums], cases=True):
     rule: Rule
     unbiased: bool
 
-    def check(self, found: PairedSums) -> None:
+    def check(self, summary: PairedSums) -> None:
         """Refuse sums of something else."""
-        if not {LOSS, RATED} <= found.tallies.keys():
+        if not {LOSS, RATED} <= summary.tallies.keys():
             raise UnreadableError("has no sums of raters", "tallies")
 
     def take(self, part: Part) -> PairedSums:
@@ -64,18 +64,18 @@ class RaterRecipe(Recipe[PairedSums], cases=True):
             disagreement = disagreement * (size / np.maximum(size - 1, 1))
         weights = None if rows.weights is None else np.asarray(to_host(rows.weights), float)
         known = np.where(np.isfinite(size), size, 0.0)
-        found = {
+        sums = {
             LOSS: _tally(np.column_stack([losses, known]), weights, rows.groups),
             RATED: _tally(np.column_stack([disagreement, losses]), weights, rows.groups, size >= 2),
             SEEN: _tally((shares > 0).astype(float), None, None, size >= 2, pairs=0),
         }
         codes = rows.outcomes.codes_of(everything)
         if codes is not None and counts is not None and rows.outcomes.raters is not None:
-            found |= self._by_rater(rows, rows.outcomes.raters, codes, counts, weights)
+            sums |= self._by_rater(rows, rows.outcomes.raters, codes, counts, weights)
             if self.unbiased:
                 both = np.column_stack([disagreement, losses])
-                found |= self._added(rows, rows.outcomes.raters, codes, counts, both, weights)
-        return PairedSums(found)
+                sums |= self._added(rows, rows.outcomes.raters, codes, counts, both, weights)
+        return PairedSums(sums)
 
     def _by_rater(
         self, rows: Forecasts, names: tuple[str, ...], codes: Ints, counts: Floats, weights: Floats | None
@@ -86,21 +86,21 @@ class RaterRecipe(Recipe[PairedSums], cases=True):
         of_forecast = losses_by_outcome(self.rule, p)
         # A rater's label is a forecast of certainty.
         of_label = losses_by_outcome(self.rule, np.eye(k))
-        found = {}
-        for name, own in zip(names, codes.T, strict=True):
-            given = own >= 0
-            label = np.where(given, own, 0)
-            at = np.arange(len(own))
+        sums = {}
+        for name, labels in zip(names, codes.T, strict=True):
+            given = labels >= 0
+            label = np.where(given, labels, 0)
+            at = np.arange(len(labels))
             others = counts.copy()
             others[at, label] -= given
             total = others.sum(axis=1)
             others /= np.maximum(total, 1)[:, None]
             both = [_mean(others, of_label[label]), _mean(others, of_forecast)]
-            found[AGAINST.format(name)] = _tally(of_forecast[at, label][:, None], weights, rows.groups, given)
-            found[OTHERS.format(name)] = _tally(
+            sums[AGAINST.format(name)] = _tally(of_forecast[at, label][:, None], weights, rows.groups, given)
+            sums[OTHERS.format(name)] = _tally(
                 np.column_stack(both), weights, rows.groups, given & (total > 0)
             )
-        return found
+        return sums
 
     def _added(
         self,
@@ -115,20 +115,20 @@ class RaterRecipe(Recipe[PairedSums], cases=True):
         p = np.asarray(to_host(widen(rows.batch(0, rows.n_rows).p)), float)
         of_forecast = losses_by_outcome(self.rule, p)
         size = counts.sum(axis=1)
-        found = {}
-        for name, own in zip(names, codes.T, strict=True):
-            at = np.flatnonzero((own >= 0) & (size >= 3))
-            columns = np.zeros((len(own), 2))
+        sums = {}
+        for name, labels in zip(names, codes.T, strict=True):
+            at = np.flatnonzero((labels >= 0) & (size >= 3))
+            columns = np.zeros((len(labels), 2))
             if len(at):
-                m, label = size[at], own[at]
+                m, label = size[at], labels[at]
                 others = counts[at]
                 others[np.arange(len(at)), label] -= 1
                 others /= (m - 1)[:, None]
                 without = np.asarray(self.rule.entropy(others), float) * (m - 1) / (m - 2)
                 columns[at, 0] = (both[at, 0] - without) * (m - 1) / m
                 columns[at, 1] = (of_forecast[at, label] - both[at, 1]) / m
-            found[ADDED.format(name)] = _tally(columns, weights, rows.groups, size >= 3)
-        return found
+            sums[ADDED.format(name)] = _tally(columns, weights, rows.groups, size >= 3)
+        return sums
 
 
 def _mean(shares: Floats, losses: Floats) -> Floats:

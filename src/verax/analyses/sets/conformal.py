@@ -296,10 +296,10 @@ def conformal(
     asked, measure = check_level(level), Nonconformity.of(score, _seed(seed))
     handle = open_rows(y, p, ordered=measure.ordinal, dense=True, single=True, **read)
     model = handle.one_model()
-    found = handle.summarise({"scores": ScoreRecipe(model, measure), "groups": GroupRecipe(model)})
-    counts: ScoreCounts = found["scores"]
+    summaries = handle.summarise({"scores": ScoreRecipe(model, measure), "groups": GroupRecipe(model)})
+    counts: ScoreCounts = summaries["scores"]
     uneven = counts.least < counts.most
-    shares = found["groups"].by_label()
+    shares = summaries["groups"].by_label()
     if shares is not None:
         check_several(len(shares))
         counts = handle.summarise({"scores": ScoreRecipe(model, measure, shares)})["scores"]
@@ -320,7 +320,7 @@ def conformal(
         handle.classes,
         within,
         tuple(_notes(asked, threshold, n, within, grouped=shares is not None, uneven=uneven)),
-    ).with_skipped(found.skipped)
+    ).with_skipped(summaries.skipped)
 
 
 def _seed(seed: int) -> int:

@@ -214,8 +214,8 @@ class GroupWeights(Summary, kind="weights of groups"):
         """The weights of the groups that have some."""
         if self.labels is None or self.weights is None:
             return None
-        found = zip(self.labels.tolist(), self.weights[:, 0].tolist(), strict=True)
-        return {label: weight for label, weight in found if weight > 0}
+        pairs = zip(self.labels.tolist(), self.weights[:, 0].tolist(), strict=True)
+        return {label: weight for label, weight in pairs if weight > 0}
 
 
 @dataclass(frozen=True)

@@ -220,8 +220,8 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
     def flagged(self) -> dict[str, list[CoverageLine]]:
         """The classes, sizes and subgroups whose coverage differs significantly, by breakdown."""
         parts = {"class": self.by_class, "size": self.by_size, **self.by}
-        found = {name: [line for line in lines if line.flagged] for name, lines in parts.items()}
-        return {name: lines for name, lines in found.items() if lines}
+        flagged = {name: [line for line in lines if line.flagged] for name, lines in parts.items()}
+        return {name: lines for name, lines in flagged.items() if lines}
 
     def _findings(self) -> list[Finding]:
         return [self._coverage(), self._mean_size(), *self._breakdowns()]
@@ -360,13 +360,13 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
             Column("low high", interval_head(self.confidence), ends, lambda row: row[1].interval),
         ]
         parts = {"size": self.by_size, "class": self.by_class, **self.by}
-        return [Table(columns, shown), *(_lines(name, own, self) for name, own in parts.items() if own)]
+        return [Table(columns, shown), *(_lines(name, lines, self) for name, lines in parts.items() if lines)]
 
     def _notes(self) -> list[str]:
         return [*(f"caution: {caution}" for caution in self.cautions), *self.remarks]
 
 
-def _lines(name: str, lines: tuple[CoverageLine, ...], found: SetEvaluation) -> Table:
+def _lines(name: str, lines: tuple[CoverageLine, ...], evaluation: SetEvaluation) -> Table:
     flagged = [line for line in lines if line.flagged]
     shown = list(lines)
     if len(lines) > _MOST_LINES:
@@ -378,7 +378,7 @@ def _lines(name: str, lines: tuple[CoverageLine, ...], found: SetEvaluation) -> 
         Column("coverage", "coverage", ".1%"),
         Column(
             "low high",
-            interval_head(found.confidence),
+            interval_head(evaluation.confidence),
             lambda line: format(line.interval, ".1%") if line.interval.defined else "",
             "interval",
         ),

@@ -135,10 +135,10 @@ def evaluate_sets(
             argument="ordered",
             remedies=[Remedy("Make the sets with Sets.from_labels(..., classes=...).", python_only=True)],
         )
-    own: dict[str, Any] = {name: value for name, value in read.items() if value is not None}
+    options: dict[str, Any] = {name: value for name, value in read.items() if value is not None}
     labels = breakdowns(by, y if isinstance(y, Handle) else None)
     handle = open_rows(
-        y, given, ordered=ordered, single=True, sets=True, by=labels if labels else None, **own
+        y, given, ordered=ordered, single=True, sets=True, by=labels if labels else None, **options
     )
     claimed = _level_of(handle) if claimed is None else claimed
     if made is None and not (handle.sets or handle.lists):
@@ -184,8 +184,8 @@ class _Reading:
 
     def result(self) -> SetEvaluation:
         """What is concluded."""
-        found = self.handle.summarise(self._recipes())
-        sums: UnitSums = found["units"]
+        summaries = self.handle.summarise(self._recipes())
+        sums: UnitSums = summaries["units"]
         check_weight(sums.total)
         all_sets = _Sums(sums, self.judged.measures, self.confidence)
         has_claim = all_sets.mean("claimed") > 0.5
@@ -194,13 +194,13 @@ class _Reading:
         if self.judged.level is not None:
             claimed = self.judged.level
         target = None if has_claim else coverage.value
-        classes = _tested(found.by_name.get("by class"), sums.total, target, self.confidence)
-        by_size = _tested(found["by size"], sums.total, target, self.confidence)
-        sizes = _sizes(found["sizes"])
-        spans = _spans(found.by_name.get("spans"), self.handle.n_classes)
+        classes = _tested(summaries.by_name.get("by class"), sums.total, target, self.confidence)
+        by_size = _tested(summaries["by size"], sums.total, target, self.confidence)
+        sizes = _sizes(summaries["sizes"])
+        spans = _spans(summaries.by_name.get("spans"), self.handle.n_classes)
         frequencies = np.sort([line.share for line in classes])[::-1]
         return SetEvaluation(
-            found.n_rows,
+            summaries.n_rows,
             self.handle.n_classes,
             sums.units.n if sums.groups is not None else None,
             self.judged.ordered,
@@ -219,20 +219,20 @@ class _Reading:
             if self.judged.ordered and self.judged.level is not None
             else None,
             all_sets.share("gapless") if self.judged.ordered else None,
-            self._miss_distance(found["misses"]) if self.judged.ordered else None,
+            self._miss_distance(summaries["misses"]) if self.judged.ordered else None,
             _constant_size(frequencies, claimed),
             _constant_score(frequencies, self.judged.t),
             self._in_order(classes),
             tuple(_named(line, self.handle.n_classes) for line in by_size),
             {
-                name: _tested(found[f"by {name}"], sums.total, target, self.confidence)
+                name: _tested(summaries[f"by {name}"], sums.total, target, self.confidence)
                 for name in self.columns
             },
             spans,
             self.handle.class_names if spans else (),
             self.confidence,
             tuple(self._cautions(coverage, all_sets.mean("empty"))),
-        ).with_skipped(found.skipped)
+        ).with_skipped(summaries.skipped)
 
     def _excess(self, sums: _Sums, coverage: SetMeasure) -> SetMeasure:
         """The coverage minus the claim: of one level, the interval of the coverage minus it."""
@@ -250,8 +250,8 @@ class _Reading:
         if not missed > 0 or self.handle.n_classes == 2:
             return None
         ratio = distance / missed
-        own, both, other = (float(sums.covariance[0, i, j]) for i, j in ((0, 0), (0, 1), (1, 1)))
-        variance = max(own - 2 * ratio * both + ratio**2 * other, 0.0) / missed**2
+        of_distance, both, of_missed = (float(sums.covariance[0, i, j]) for i, j in ((0, 0), (0, 1), (1, 1)))
+        variance = max(of_distance - 2 * ratio * both + ratio**2 * of_missed, 0.0) / missed**2
         units = sums.units
         misses = missed * (units.freedom + 1)
         if not units.grouped:
@@ -311,16 +311,16 @@ class _Sums:
         Limits of the share and of the rest are joined as if the two were independent (MOVER, Zou and Donner
         2008, doi:10.1002/sim.3095).
         """
-        found, covered = self.measured("level_set", bounds), self.share("covered")
-        if not (found.interval.defined and covered.interval.defined):
-            return found
+        score, covered = self.measured("level_set", bounds), self.share("covered")
+        if not (score.interval.defined and covered.interval.defined):
+            return score
         units = self.sums.units
         rest = max(self.variance("level_set") - self.variance("covered"), 0.0)
         half = t_quantile(units.freedom, self.confidence) * math.sqrt(rest)
         fewer, more = (abs(covered.value - end) for end in (covered.interval.high, covered.interval.low))
-        ends = found.value - math.hypot(fewer, half), found.value + math.hypot(more, half)
+        ends = score.value - math.hypot(fewer, half), score.value + math.hypot(more, half)
         interval = Interval(*ends, confidence=self.confidence).within(bounds)
-        return SetMeasure(found.value, interval.by(found.interval.method, found.interval.caution))
+        return SetMeasure(score.value, interval.by(score.interval.method, score.interval.caution))
 
     def measured(self, name: str, bounds: tuple[float, float] = (-math.inf, math.inf)) -> SetMeasure:
         """A mean with its t interval, within bounds."""
@@ -344,17 +344,19 @@ class _Sums:
         return float(2 * stdtr(units.freedom, -abs(z)))
 
 
-def _tested(found: Any, total: float, target: float | None, confidence: float) -> tuple[CoverageLine, ...]:
+def _tested(
+    breakdown: Any, total: float, target: float | None, confidence: float
+) -> tuple[CoverageLine, ...]:
     """The coverage of every label, tested against what is claimed, with Holm's correction."""
-    if found is None:
+    if breakdown is None:
         return ()
-    own = [(label, _Sums(sums, FEW, confidence)) for label, sums in units_by_label(found).items()]
-    own = [(label, sums) for label, sums in own if sums.sums.total > 0]
-    aims = [s.mean("covered") - s.mean("excess") if target is None else target for _, s in own]
-    p_values = np.array([sums.p_value(aim) for (_, sums), aim in zip(own, aims, strict=True)])
+    by_label = [(label, _Sums(sums, FEW, confidence)) for label, sums in units_by_label(breakdown).items()]
+    by_label = [(label, sums) for label, sums in by_label if sums.sums.total > 0]
+    aims = [s.mean("covered") - s.mean("excess") if target is None else target for _, s in by_label]
+    p_values = np.array([sums.p_value(aim) for (_, sums), aim in zip(by_label, aims, strict=True)])
     adjusted = holm(p_values)
     lines = []
-    for (label, sums), aim, p, corrected in zip(own, aims, p_values, adjusted, strict=True):
+    for (label, sums), aim, p, corrected in zip(by_label, aims, p_values, adjusted, strict=True):
         coverage = sums.share("covered")
         lines.append(
             CoverageLine(
@@ -385,14 +387,14 @@ def _sizes(counts: SizeCounts) -> dict[int, float]:
     return {int(size): float(share) for size, share in zip(counts.sizes, shares, strict=True) if share > 0}
 
 
-def _spans(found: SpanCounts | None, k: int) -> tuple[Span, ...]:
+def _spans(counts: SpanCounts | None, k: int) -> tuple[Span, ...]:
     """The spans of ordered sets with the outcomes of each, most frequent first."""
-    if found is None or not found.weights.sum() > 0:
+    if counts is None or not counts.weights.sum() > 0:
         return ()
-    ends, y = np.divmod(found.labels, k)
+    ends, y = np.divmod(counts.labels, k)
     different, place = np.unique(ends, return_inverse=True)
     table = np.zeros((len(different), k))
-    table[place, y] = found.weights[:, 0]
+    table[place, y] = counts.weights[:, 0]
     total = table.sum(axis=1)
     order = np.argsort(-total, kind="stable")
     return tuple(

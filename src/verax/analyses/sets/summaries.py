@@ -61,10 +61,10 @@ class Judged:
 
     def rows(self, part: Part, model: str) -> tuple[Part, SetRows]:
         """A part as sets, and the sets themselves."""
-        own = set_part(part, self.made, ordered=self.ordered)
-        rows = own.models[model]
+        as_made = set_part(part, self.made, ordered=self.ordered)
+        rows = as_made.models[model]
         assert isinstance(rows, SetRows)
-        return own, rows
+        return as_made, rows
 
     def values(self, rows: SetRows, names: Sequence[str]) -> list[Floats]:
         """The columns of some measures."""
@@ -125,8 +125,8 @@ class SetRecipe(UnitRecipe):
 
     def columns(self, part: Part) -> UnitColumns:
         """The measures of all rows of a part."""
-        own, rows = self.judged.rows(part, self.model)
-        w = weights_of(own, rows)
+        as_made, rows = self.judged.rows(part, self.model)
+        w = weights_of(as_made, rows)
         columns = np.stack(self.judged.values(rows, self.measures))
         if rows.weights is not None:
             columns = np.where(w > 0, w * columns, 0.0)
@@ -142,8 +142,8 @@ class MissRecipe(UnitRecipe):
 
     def columns(self, part: Part) -> UnitColumns:
         """Distance and miss of every row, in one block."""
-        own, rows = self.judged.rows(part, self.model)
-        sets, w = rows.reduced, weights_of(own, rows)
+        as_made, rows = self.judged.rows(part, self.model)
+        sets, w = rows.reduced, weights_of(as_made, rows)
         if sets.distance is None:
             raise RuleError(NO_ORDER)
         missed = ~sets.covered & (sets.size > 0)
@@ -174,14 +174,14 @@ class SpanRecipe(Recipe[SpanCounts]):
 
     def take(self, part: Part) -> SpanCounts:
         """Count the rows of one part."""
-        own, rows = self.judged.rows(part, self.model)
+        as_made, rows = self.judged.rows(part, self.model)
         sets, k = rows.reduced, rows.n_classes
         if sets.low is None or sets.high is None:
             raise RuleError(NO_ORDER)
         filled = sets.low >= 0
         cells = (sets.low * k + sets.high) * k + rows.y
         labels, place = np.unique(cells[filled], return_inverse=True)
-        weights = np.bincount(place, weights_of(own, rows)[filled], len(labels))
+        weights = np.bincount(place, weights_of(as_made, rows)[filled], len(labels))
         return SpanCounts(labels, weights[:, None].astype(float))
 
 
@@ -209,9 +209,9 @@ class SizeRecipe(Recipe[SizeCounts]):
 
     def take(self, part: Part) -> SizeCounts:
         """Count the sets of one part."""
-        own, rows = self.judged.rows(part, self.model)
+        as_made, rows = self.judged.rows(part, self.model)
         size = rows.reduced.size
-        weights = np.bincount(size, None if rows.weights is None else weights_of(own, rows))
+        weights = np.bincount(size, None if rows.weights is None else weights_of(as_made, rows))
         sizes = np.flatnonzero(np.bincount(size))
         return SizeCounts(sizes, weights[sizes, None].astype(float))
 
@@ -227,9 +227,9 @@ class PartRecipe(Recipe[Breakdown]):
 
     def take(self, part: Part) -> Breakdown:
         """Sum up the sets of one part."""
-        own, rows = self.judged.rows(part, self.model)
+        as_made, rows = self.judged.rows(part, self.model)
         if self.what == "column":
-            labels = Groups.of(own.by[self.column], own.n_rows)
+            labels = Groups.of(as_made.by[self.column], as_made.n_rows)
         else:
             labels = rows.outcomes() if self.what == "class" else _by_size(rows.reduced.size)
         # The columns of all rows are divided, because their weights have one scale.
@@ -257,6 +257,6 @@ def size_name(first: int, n_classes: int) -> str:
     return f"{first:,}" if most == first else f"{first:,} to {most:,.0f}"
 
 
-def units_by_label(found: Breakdown) -> Mapping[Any, UnitSums]:
+def units_by_label(breakdown: Breakdown) -> Mapping[Any, UnitSums]:
     """The sums of every label, in the order of the labels."""
-    return {label: found[label]["units"] for label in found.labels}
+    return {label: breakdown[label]["units"] for label in breakdown.labels}

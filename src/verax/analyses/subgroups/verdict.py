@@ -72,7 +72,7 @@ def verdict_of(
     models = p if p is None or isinstance(p, dict) else {"model": p}
     handle = open_rows(y, models, ordered=in_order, **read).called(outcome)
     plan = Resampling.checked(confidence, 1000, seed, weights_are=weights_are)
-    judged = judge(handle, chosen, ordered=ordered, plan=plan, time_ordered=time_ordered, found=found)
+    judged = judge(handle, chosen, ordered=ordered, plan=plan, time_ordered=time_ordered, comparison=found)
     return with_subgroups(judged, parts or {})
 
 

@@ -135,11 +135,11 @@ class CalibrationEvidence:
         shares = []
         for kind, values in kinds.items():
             known = sum(not math.isnan(value) for value in values)
-            own = {f"{kind} {i}": value for i, value in enumerate(values)} if known else {f"no {kind}": 1.0}
-            p |= own
-            shares += [1 / max(known, 1)] * len(own)
-        found = weighted_holm(np.array(list(p.values())), np.array(shares))
-        return {test: q for test, q in zip(p, found.tolist(), strict=True) if not test.startswith("no ")}
+            tests = {f"{kind} {i}": value for i, value in enumerate(values)} if known else {f"no {kind}": 1.0}
+            p |= tests
+            shares += [1 / max(known, 1)] * len(tests)
+        corrected = weighted_holm(np.array(list(p.values())), np.array(shares))
+        return {test: q for test, q in zip(p, corrected.tolist(), strict=True) if not test.startswith("no ")}
 
 
 def enough_groups(rarer: float, n_groups: GroupCount | None, n_classes: int) -> bool:
@@ -166,10 +166,10 @@ def calibration_findings(
     judge = _Judge(evidence, level, p, whose)
     top = judge.top()
     large = judge.large(also=bool(top))
-    found = [*top, *large, *judge.slopes({name for each in large for name in each.about})]
-    found = found or judge.shape()
-    if found:
-        return found
+    findings = [*top, *large, *judge.slopes({name for finding in large for name in finding.about})]
+    findings = findings or judge.shape()
+    if findings:
+        return findings
     if _could_see(evidence, p):
         use = ": nothing speaks against using its probabilities on rows like these" if skilled else ""
         text = not_seen(whose, use)
@@ -246,10 +246,10 @@ class _Judge:
         """Which events are forecast too high or too low on average; `also` if something else is wrong."""
         evidence = self.evidence
         off = [(i, bias) for i, bias in enumerate(evidence.biases) if self._holds(f"large {i}")]
-        off.sort(key=lambda each: -abs(each[1].gap))
+        off.sort(key=lambda pair: -abs(pair[1].gap))
         # Where more is wrong, a slight bias of a class is not worth a sentence.
-        off = [each for each in off if not also or abs(each[1].gap) >= SLIGHT_GAP]
-        found: list[Finding] = []
+        off = [pair for pair in off if not also or abs(pair[1].gap) >= SLIGHT_GAP]
+        findings: list[Finding] = []
         for i, bias in off[:_NAMED]:
             event, claimed, happened = evidence.event(bias.position), bias.claimed, bias.happened
             if evidence.ordered:
@@ -264,20 +264,20 @@ class _Judge:
                 text = f"{self._its} probabilities of {event} are {side} on average ({shares}{ratio})."
             else:
                 often = f"{slightly}too {'often' if high else 'rarely'}"
-                text = f"{'It' if found else self.whose} forecasts {event} {often} ({shares})."
+                text = f"{'It' if findings else self.whose} forecasts {event} {often} ({shares})."
             numbers = {"forecast": claimed, "observed": happened}
             if claimed > 0:
                 numbers["observed_to_expected"] = happened / claimed
             claim = Claim.TOO_HIGH if high else Claim.TOO_LOW
-            found.append(self._finding(claim, text, f"large {i}", numbers, event))
-        return found
+            findings.append(self._finding(claim, text, f"large {i}", numbers, event))
+        return findings
 
     def slopes(self, told: Set[str]) -> list[Finding]:
         """Which event has probabilities that are too extreme, or not extreme enough; `told` names events."""
         evidence = self.evidence
         off = [(i, line) for i, line in enumerate(evidence.lines) if self._holds(f"slope {i}")]
-        off.sort(key=lambda each: self.p[f"slope {each[0]}"])
-        found = []
+        off.sort(key=lambda pair: self.p[f"slope {pair[0]}"])
+        findings = []
         for i, line in off[:1]:
             event = evidence.event(i if evidence.ordered else 1)
             # An interval that ends just below 1 must not be shown as one that ends at 1.
@@ -291,8 +291,8 @@ class _Judge:
             text = f"{which} {slightly}{side} ({size})."
             claim = Claim.TOO_EXTREME if line.slope < 1 else Claim.TOO_TIMID
             numbers = {"slope": (line.slope, line.slope_interval)}
-            found.append(self._finding(claim, text, f"slope {i}", numbers, event))
-        return found
+            findings.append(self._finding(claim, text, f"slope {i}", numbers, event))
+        return findings
 
     def shape(self) -> list[Finding]:
         """Miscalibration of another kind."""
@@ -383,12 +383,12 @@ def list_findings(claims: Sequence[ListClaim], level: Level, whose: str) -> list
         f"{its} lists hold the outcome in {percent(whole.happened, 1)} of the rows and claim "
         f"{percent(whole.claimed, 1)}, {claim_words(whole, level)}."
     )
-    found = [_of_claim(whole, text, level)]
+    findings = [_of_claim(whole, text, level)]
     if claims[0] is not whole:
         shares = two_shares(claims[0].claimed, "claimed", claims[0].happened, "correct")
         text = f"The class listed first: {shares}, {claim_words(claims[0], level)}."
-        found.append(_of_claim(claims[0], text, level))
-    return found
+        findings.append(_of_claim(claims[0], text, level))
+    return findings
 
 
 def _of_claim(claim: ListClaim, text: str, level: Level) -> Finding:

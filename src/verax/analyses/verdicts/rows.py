@@ -81,7 +81,7 @@ def judge(
     ordered: bool,
     plan: Resampling,
     time_ordered: bool = False,
-    found: Comparison | None = None,
+    comparison: Comparison | None = None,
 ) -> Judgement:
     """What there is to claim of the rows of a handle; `rules` are those that were asked for."""
     usual = handle.lists and rules is None
@@ -96,7 +96,7 @@ def judge(
             raise
         # All rows are one group: nothing can be tested.
         return Judgement([], Level.at(plan.confidence), "", "The model", plan.confidence)
-    known = skills if found is None else found
+    known = skills if comparison is None else comparison
     on_card = [rule for rule in ranked if name_of(rule) in known.models]
     counts = None if handle.lists else handle.summarise({"counts": CountRecipe()})["counts"].weights.high
     question = Question(known, on_card, handle.lists, handle.n_classes, skills, counts)

@@ -55,9 +55,11 @@ class Question:
     def compared(self) -> Comparison:
         """The comparison by the rules in question, where it has more."""
         names = [name_of(rule) for rule in self.rules]
-        found = self.comparison
-        models = {name: found.models[name] for name in names}
-        return replace(found, models=models, differences={name: found.differences[name] for name in names})
+        comparison = self.comparison
+        models = {name: comparison.models[name] for name in names}
+        return replace(
+            comparison, models=models, differences={name: comparison.differences[name] for name in names}
+        )
 
     @property
     def primary(self) -> str:
@@ -146,8 +148,8 @@ def which_findings(question: Question) -> tuple[list[Finding], Level]:
         return leads, whole.after(answered=False)
     first = _among(question, best)
     answered = first.claim in _ANSWERS
-    told = leads if answered else [each for each in leads if not each.claim.asserts]
-    decided = all(each.claim != Claim.LEAD_OPEN for each in leads)
+    told = leads if answered else [lead for lead in leads if not lead.claim.asserts]
+    decided = all(lead.claim != Claim.LEAD_OPEN for lead in leads)
     return [first, *told], whole.after(answered=answered and decided)
 
 
