@@ -305,7 +305,7 @@ def conformal(
         counts = handle.summarise({"scores": ScoreRecipe(model, measure, shares)})["scores"]
     check_weight(counts.weight)
     # A case of several raters is one row.
-    n_rows = min(counts.n, found.n_rows)
+    n_rows = min(counts.n, summaries.n_rows)
     n = n_rows if shares is None else len(shares)
     # Of decimal levels, (n + 1) * level is a whole number as often as it should be.
     exact = Fraction(asked).limit_denominator(10**6)
