@@ -12,12 +12,11 @@ from sklearn.linear_model import LogisticRegression
 import verax as vx
 from recalibrations import drawn, softmax
 from verax.analyses.dealing import dealt
-from verax.analyses.recalibration import rows, scaling, searching
+from verax.analyses.recalibration import scaling, searching
 from verax.analyses.recalibration.curves import _Fitting, basis, thresholds_of
 from verax.analyses.recalibration.fitting import fit
 from verax.analyses.recalibration.forms import Isotonic
 from verax.analyses.recalibration.rows import Configuration, FittingRows
-from verax.analyses.recalibration.searching import inverse_of
 
 STRUCTURED = ["svector", "smatrix"]
 NEW = {2: ["quadratic", "spline"], 4: [*STRUCTURED, "ordered"]}
@@ -150,22 +149,6 @@ def test_parts_of_many_rows_share_a_curvature_and_end_where_others_do(change, me
     )
     few = whole.taken(np.arange(10), None)
     assert [few.alike("anything", lambda n=n: n) for n in range(3)] == [0, 1, 2]
-
-
-@pytest.mark.parametrize("columns", [8, 100, 101, 119, 120, 2000])
-def test_products_in_slices_are_those_of_whole_matrices(change, columns):
-    """Slices of 20 columns: fewer columns, whole slices, and columns that are left."""
-    change(product_in_one_thread=20 * 12**2)
-    rng = np.random.default_rng(6)
-    matrix, g, z = rng.normal(size=(12, 12)), rng.normal(size=(12, columns)), rng.normal(size=(12, columns))
-    np.testing.assert_allclose(rows._product(matrix, z), matrix @ z, atol=1e-13)
-    np.testing.assert_allclose(rows._sum_of_products(g, z), g @ z.T, atol=1e-12)
-
-
-def test_matrices_are_inverted_by_halves():
-    rows = np.random.default_rng(5).normal(size=(2, 120, 150))
-    matrices = rows @ np.swapaxes(rows, 1, 2)
-    np.testing.assert_allclose(inverse_of(matrices), np.linalg.inv(matrices), atol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["prior", "bcts", "vector"])

@@ -14,6 +14,7 @@ import numpy as np
 from verax._settings import settings
 from verax.engines.clusters import Clusters, batches
 from verax.inference.intervals import Interval, t_quantile
+from verax.inference.products import root_of, triangle_times
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
 from verax.scores.cells import table_metrics
@@ -291,7 +292,7 @@ def widest(covariance: Floats, freedom: float, confidence: float, seed: int) -> 
     if n < 2:
         return t_quantile(freedom, confidence)
     correlation = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
-    root = np.linalg.cholesky(correlation + _JITTER * np.eye(n)).T
+    root = root_of(correlation + _JITTER * np.eye(n))
     rng = np.random.default_rng(seed)
     half = (1 - float(confidence)) / 2
     quantile = -float(stdtrit(freedom, half / min(n, _FIRST)))
@@ -299,7 +300,7 @@ def widest(covariance: Floats, freedom: float, confidence: float, seed: int) -> 
         row, at = np.arange(draws), np.arange(draws) * n // draws
         # The one beyond the quantile, in strata, then the others given that one.
         chosen = -stdtrit(freedom, stdtr(freedom, -quantile) * (rng.permutation(draws) + 0.5) / draws)
-        normal = rng.standard_normal((draws, n)) @ root
+        normal = triangle_times(root, rng.standard_normal((draws, n)).T).T
         rest = normal - correlation[at] * normal[row, at][:, None]
         scale = np.sqrt((freedom + chosen**2) / rng.chisquare(freedom + 1, draws))
         t = np.abs(correlation[at] * chosen[:, None] + scale[:, None] * rest)

@@ -17,7 +17,8 @@ from verax._settings import settings
 from verax.analyses.recalibration.forms import CalibrationMap, checked_numbers, mixed_logs, number_in, unfit
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.analyses.recalibration.scaling import fit_temperature, noise_of
-from verax.analyses.recalibration.searching import RIDGE, inverse_of, smallest
+from verax.analyses.recalibration.searching import RIDGE, smallest
+from verax.inference.products import inverse_of
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.forecasts import softmax
 from verax.kernels.shared import TINY

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from verax._settings import settings
+from verax.inference.products import product, sum_of_products
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient
@@ -22,8 +23,6 @@ _SHARED = 2**22
 _EXACT_ROWS, _CELLS_PER_UNIT = 2**11, 64
 # How many numbers are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK, _ROWS = 2**16, 1024
-# Columns of a slice of a matrix product that one thread makes, at least.
-_FEWEST_COLUMNS = 8
 # Smaller probabilities have lost digits, or are zero.
 SMALLEST = 1e-300
 # What saturated probabilities may count as; the last is the precision of a probability near one.
@@ -201,7 +200,7 @@ class LogRows:
         total, by_slope, by_offset = 0.0, np.zeros(slopes.shape), np.zeros(len(offsets))
         weighted = any((weights != 1).any() for _, _, weights in self.blocks)
         for z, y, weights in self.blocks:
-            moved = _product(slopes, z) if slopes.ndim == 2 else np.atleast_1d(slopes)[:, None] * z
+            moved = product(slopes, z) if slopes.ndim == 2 else np.atleast_1d(slopes)[:, None] * z
             moved += offsets[:, None]
             losses, g = losses_with_gradient(rule, moved, y)
             if weighted:
@@ -210,7 +209,7 @@ class LogRows:
             total += float(np.einsum("n,n->", weights, losses))
             by_offset += g.sum(axis=1)
             if slopes.ndim == 2:
-                by_slope += _sum_of_products(g, z)
+                by_slope += sum_of_products(g, z)
             elif slopes.ndim:
                 by_slope += np.einsum("kn,kn->k", g, z)
             else:
@@ -226,38 +225,6 @@ class LogRows:
         step = -(-sum(len(y) for _, y, _ in self.blocks) // most)
         z, y, weights = zip(*((z[:, ::step], y[::step], w[::step]) for z, y, w in self.blocks), strict=True)
         return np.concatenate(z, axis=1), np.concatenate(y), np.concatenate(weights)
-
-
-def _product(matrix: Floats, z: Floats) -> Floats:
-    """The (K, K) matrix times z, (K, n)."""
-    m, w = _slices(z)
-    if m < 2:
-        return np.asarray(matrix @ z)
-    found = np.empty(z.shape)
-    np.matmul(matrix, _sliced(z, m, w), out=_sliced(found, m, w))
-    np.matmul(matrix, z[:, m * w :], out=found[:, m * w :])
-    return found
-
-
-def _sum_of_products(g: Floats, z: Floats) -> Floats:
-    """The (K, K) matrix g z', summed over the n columns of both."""
-    m, w = _slices(z)
-    if m < 2:
-        return np.asarray(g @ z.T)
-    of_slices = np.matmul(_sliced(g, m, w), _sliced(z, m, w).transpose(0, 2, 1))
-    return np.asarray(of_slices.sum(axis=0) + g[:, m * w :] @ z[:, m * w :].T)
-
-
-def _slices(z: Floats) -> tuple[int, int]:
-    """How many slices of (K, n) columns one thread multiplies by a matrix, and how many columns each has."""
-    k, n = z.shape
-    w = settings.product_in_one_thread // (k * k)
-    return (n // w, w) if w >= _FEWEST_COLUMNS else (1, n)
-
-
-def _sliced(z: Floats, m: int, w: int) -> Floats:
-    """The first m w columns as m slices of w, (m, K, w), without a copy."""
-    return z[:, : m * w].reshape(len(z), m, w).transpose(1, 0, 2)
 
 
 def _orders(columns: Floats) -> Ints:

@@ -28,10 +28,10 @@ from verax.analyses.recalibration.searching import (
     FIRST,
     RIDGE,
     WIDEST,
-    inverse_of,
     smallest,
     smallest_of_many,
 )
+from verax.inference.products import inverse_of
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import softmax
 from verax.scores.base import Rule

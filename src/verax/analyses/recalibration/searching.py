@@ -21,30 +21,6 @@ _REMEMBERED, _MANY_GAIN = 12, 1e-9
 _ITERATIONS, _GAIN, _FLAT, _HALVINGS, _TURNS = 500, 1e-11, 1e-7, 40, 100
 # A step that is known to leave no more than this to gain is the last, and is not looked at.
 _LEFT, _MANY_LEFT = 1e-14, 1e-11
-# Matrices of more rows are inverted by halves.
-_ROWS_AT_ONCE = 48
-
-
-def inverse_of(matrices: Floats) -> Floats:
-    """The inverse of positive definite matrices, (..., n, n), by halves.
-
-    Symmetry saves a third of the time. A library that inverts a matrix of a hundred rows in several threads
-    takes ten times as long, because the threads wait for each other.
-    """
-    n = matrices.shape[-1]
-    if n <= _ROWS_AT_ONCE:
-        return np.asarray(np.linalg.inv(matrices), float)
-    half = n // 2
-    across, found = matrices[..., :half, half:], np.empty(matrices.shape)
-    first = inverse_of(matrices[..., :half, :half])
-    turned = first @ across
-    second = inverse_of(matrices[..., half:, half:] - np.swapaxes(across, -1, -2) @ turned)
-    mixed = -turned @ second
-    found[..., :half, :half] = first - mixed @ np.swapaxes(turned, -1, -2)
-    found[..., :half, half:] = mixed
-    found[..., half:, :half] = np.swapaxes(mixed, -1, -2)
-    found[..., half:, half:] = second
-    return found
 
 
 def smallest(
