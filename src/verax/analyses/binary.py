@@ -91,7 +91,7 @@ class BinaryEvent:
 
     @cached_property
     def pools(self) -> Ints:
-        """Which of the different forecasts each element has, (N,)."""
+        """The place of each element's forecast among the different ones, (N,)."""
         pools = np.empty(len(self.order), np.int64)
         pools[self.order] = np.arange(len(self.order)) if self.all_differ else self._pools_in_order
         return pools
@@ -199,7 +199,7 @@ class EventRows:
 
 @dataclass(frozen=True)
 class ScannedRows:
-    """What results know of the rows of predictions that are not in memory.
+    """Facts on the rows of predictions that are not in memory, for results.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ class ScannedRows:
 
 
 def event_names(labels: Sequence[Hashable], *, ordered: bool) -> list[str]:
-    """What the events are called; of two classes there is one."""
+    """The names of the events; of two classes there is one."""
     if ordered:
         return [f"> {label}" for label in labels[:-1]]
     return [str(label) for label in (labels[1:] if len(labels) == 2 else labels)]

@@ -1,4 +1,4 @@
-"""What `worst` shows of a row: its forecast, what happened, and where the loss comes from."""
+"""Rows as `worst` shows them: forecast, outcome, and where the loss comes from."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ class Stated:
 
     @classmethod
     def from_values(cls, outcome: Hashable, values: Mapping[str, Any]) -> Stated:
-        """What `to_values` gave."""
+        """Read what `to_values` gave."""
         entries = values["listed"]
         if not isinstance(entries, list) or any(not isinstance(e, list) or len(e) != 2 for e in entries):
             raise UnreadableError("has a list whose entries are no pairs")

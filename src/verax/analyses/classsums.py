@@ -77,7 +77,7 @@ class ClassSums(Summary, kind="losses by class"):
 
     @classmethod
     def of_plain(cls, plain: PlainSums) -> ClassSums:
-        """Of rows of equal weight with finite losses."""
+        """Sums of rows of equal weight with finite losses."""
         n = plain.cells.sum(axis=1)
         sums = np.zeros((*plain.losses.shape[:2], 6))
         sums[:, :, [_FIRST, _FIRST_SQUARED]] = plain.losses[:, :, :1]
@@ -87,7 +87,7 @@ class ClassSums(Summary, kind="losses by class"):
     # ---- what they say ---------------------------------------------------------------------
 
     def means(self, k: int) -> list[tuple[float, float, float]]:
-        """By each rule the mean loss in a class, its standard error and degrees of freedom."""
+        """The mean loss in a class by each rule, with its standard error and degrees of freedom."""
         n, w, squares = self.rows.high[k].tolist()
         sums = self.losses.high[k]
         mean = sums[:, _FIRST] / w

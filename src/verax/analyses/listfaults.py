@@ -1,4 +1,4 @@
-"""What results say of top lists that are not in memory: how many are invalid, and names that do not match."""
+"""Faults of top lists that are not in memory, for results: invalid lists, and names that do not match."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NAME = "faults of {}"
 
 @dataclass(frozen=True)
 class FaultRecipe(Recipe[ListFaults], cases=True):
-    """What there is to say of the lists of one model."""
+    """The recipe of the faults of one model's lists."""
 
     model: str
 
     def take(self, part: Part) -> ListFaults:
-        """Of some lists."""
+        """Count the faults of one part."""
         rows = part.models[self.model]
         assert isinstance(rows, ListRows)
         return rows.faults
@@ -31,6 +31,6 @@ def with_fault_recipes(handle: Handle, recipes: Mapping[str, Recipe[Any]]) -> di
 
 
 def faults_in(handle: Handle, summaries: Summaries) -> dict[str, ListFaults]:
-    """What these found: by the name of each model, or without one where there is one model only."""
+    """The faults by the name of each model, or without a name where there is one model only."""
     faults: dict[str, ListFaults] = {model: summaries[_NAME.format(model)] for model in handle.listed}
     return faults if handle.several or not faults else {"": next(iter(faults.values()))}

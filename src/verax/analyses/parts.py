@@ -1,6 +1,4 @@
-"""What analyses look at in a part of rows that are not all in memory: outcomes, decisions and losses,
-once.
-"""
+"""Outcomes, decisions and losses of a part of rows, made once for all analyses."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ class RowPass:
         summed: bool = False,
         into: Floats | None = None,
     ) -> None:
-        """From one pass over the rows, which checks them; all losses are kept where there is no kernel.
+        """Pass over the rows, and check them; all losses are kept where there is no kernel.
 
         `into` is a table for the losses, one line for each of all rules.
         """

@@ -104,7 +104,7 @@ class Sketch(Summary):
     def of(
         cls, hashes: Any, numbers: Ints, earlier: Sketch | None = None, *, most: int | None = None
     ) -> Sketch:
-        """Of rows with these hashes and numbers; those that cannot matter beside others found before are
+        """Sketch rows with these hashes and numbers; those that cannot matter beside earlier ones are
         left out.
         """
         most = settings.hashes_kept if most is None else most
@@ -123,7 +123,7 @@ class Sketch(Summary):
 
     @classmethod
     def of_all(cls, hashes: Any, numbers: Ints) -> Sketch:
-        """Of many rows in memory: what several rows have, and the number of all others."""
+        """Sketch many rows in memory: hashes that several rows have, and the number of all others."""
         ordered = np.sort(hashes)
         repeated = ordered[1:][ordered[1:] == ordered[:-1]]
         if not len(repeated):
@@ -135,7 +135,7 @@ class Sketch(Summary):
         return cls(len(hashes), sketch.hashes, sketch.counts, sketch.rows, len(hashes) - len(near))
 
     def merge(self, other: Sketch) -> Sketch:
-        """Of the rows of both, which are not all rows in memory."""
+        """Sketch the rows of both, which are not all rows in memory."""
         assert not self.alone
         assert not other.alone
         if len(other.hashes) > len(self.hashes):
@@ -201,14 +201,14 @@ class Hashed:
         raise NotImplementedError
 
     def smallest(self) -> Self:
-        """No more rows than are kept."""
+        """The sample, with no more rows than are kept."""
         return self if len(self.units) <= self.most else self.at(self._hashed_order()[: self.most])
 
     def _merged(self) -> Self:
         return self.smallest()
 
     def at_most(self, most: int | None) -> Self:
-        """No more rows than a number, whole groups in an order that does not depend on the parts."""
+        """The sample cut to a number of rows: whole groups, in an order that does not depend on parts."""
         kept = self if most is None or most >= self.most else replace(self, most=most).smallest()  # type: ignore[type-var]
         return kept.whole_groups().in_order()
 
@@ -273,7 +273,7 @@ class Sample(Hashed, Summary, kind="row sample"):
             raise UnreadableError("has no rows, or more than there were", "y")
 
     def merged_with(self, others: Sequence[Sample]) -> Sample:
-        """Of the rows of all, at once."""
+        """The sample of the rows of all, at once."""
         samples = (self, *others)
         columns = {name: [getattr(sample, name) for sample in samples] for name in _COLUMNS}
         joined: dict[str, Any] = {

@@ -62,7 +62,7 @@ def _text_of(facts: Mapping[str, Any]) -> str:
 
 
 def read_stored(path: Path, kind: tuple[str, int], what: str, read: Callable[[dict[str, Any]], T]) -> T:
-    """What `read` makes of a file of that format and version, which is called `what` in errors."""
+    """Read a file of that format and version by `read`; errors call it `what`."""
     form, version = kind
 
     def unfit(problem: str) -> InputError:

@@ -147,7 +147,7 @@ class RowTable:
         return places
 
     def in_units(self) -> RowTable:
-        """With weights that have a common unit in this unit, so that only their ratios matter."""
+        """The table with weights in their common unit, so that only their ratios matter."""
         if self.weights is None or (unit := self.unit) is None:
             return self
         return replace(self, weights=np.rint(self.weights / unit))

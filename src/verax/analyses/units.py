@@ -1,4 +1,4 @@
-"""What is independent in a sample, and how sure one can be of estimates with known influence functions."""
+"""Independent units of a sample, and the uncertainty of estimates with known influence functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dot(a: Floats, b: Floats) -> float:
 
 
 class IndependentUnits(ABC):
-    """What is independent in a sample: rows, or groups of rows."""
+    """The independent units of a sample: rows, or groups of rows."""
 
     @property
     @abstractmethod
@@ -95,7 +95,7 @@ class IndependentUnits(ABC):
 
 @dataclass(frozen=True)
 class SamplingUnits(IndependentUnits):
-    """What is independent among rows in memory.
+    """The independent units of rows in memory.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class SamplingUnits(IndependentUnits):
 
 @dataclass(frozen=True)
 class CountedUnits(IndependentUnits):
-    """What is independent among rows that are not in memory: their number, and how unequal they are.
+    """The independent units of rows that are not in memory: their number, and how unequal they are.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class CountedUnits(IndependentUnits):
 
     @classmethod
     def of(cls, n: int, weight: float, squares: float, *, in_groups: bool) -> CountedUnits:
-        """From the number of units, the sum of their weights and that of the squares."""
+        """Units from their number, the sum of their weights and that of the squares."""
         return cls(n, max(weight**2 / squares - 1, 1.0), in_groups)
 
     @staticmethod

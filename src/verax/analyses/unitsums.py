@@ -120,7 +120,7 @@ class UnitSums(Summary, kind="sums over units"):
 
     @classmethod
     def of(cls, columns: UnitColumns, *, copies: bool = False) -> UnitSums:
-        """Of some units; with `copies` their weights are numbers of units that have weight 1."""
+        """Sum up some units; with `copies` their weights are numbers of units that have weight 1."""
         u = columns.weight
         sums, infinite = columns.finite()
         if copies:
@@ -178,7 +178,7 @@ class UnitSums(Summary, kind="sums over units"):
 
     @property
     def units(self) -> CountedUnits:
-        """What is independent."""
+        """The independent units."""
         if self.groups is None:
             return CountedUnits.of(self.n, self.total, float(self.weight.high[1]), in_groups=False)
         weight = self.groups[:, 0]
@@ -275,7 +275,7 @@ class SpreadRecipe(Recipe[Spread]):
         return True
 
     def take(self, part: Part) -> Spread:
-        """Of some rows."""
+        """Sum up the rows of one part."""
         squares = [
             Sum.of(_around(columns.weight, columns.finite()[0], self.mean, self.total))
             for columns in self.recipe.pieces(part)

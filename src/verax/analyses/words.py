@@ -54,7 +54,7 @@ def short_of(name: str) -> str:
 
 
 def said(name: str) -> str:
-    """What a rule is called in a sentence.
+    """The name of a rule in a sentence.
 
     >>> said("rps"), said("brier"), said("log_score")
     ('RPS', 'Brier score', 'log score')
@@ -121,7 +121,7 @@ _BARE = frozenset({"yes", "no", "true", "false"})
 
 
 def class_titles(labels: Sequence[str], outcome: str) -> tuple[str, ...]:
-    """What classes are called in a sentence or a title: with the name of the outcome if they are numbers.
+    """The names of classes in a sentence or a title: with that of the outcome if they are numbers.
 
     >>> class_titles(["0", "1"], "churn"), class_titles(["low", "high"], "risk"), class_titles(["0", "1"], "")
     (('churn = 0', 'churn = 1'), ('low', 'high'), ('0', '1'))

@@ -1,4 +1,4 @@
-"""Which predictions to look at first: the rows with the largest loss, and where it comes from."""
+"""The predictions to look at first: the rows with the largest loss, and where it comes from."""
 
 from __future__ import annotations
 

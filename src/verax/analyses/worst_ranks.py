@@ -71,7 +71,7 @@ class LossCountRecipe(Recipe[LossCounts], cases=True):
             raise UnreadableError("is about other rules", "rules")
 
     def take(self, part: Part) -> LossCounts:
-        """Of some rows."""
+        """Count the losses of one part."""
         losses = rounded_losses(part, self.model, self.rules)
         return LossCounts(
             {
@@ -87,7 +87,7 @@ class LossCountRecipe(Recipe[LossCounts], cases=True):
 def worst_recipes(
     handle: Handle, model: str, rule: Rule, n: int, counted: Collection[Any] = ()
 ) -> dict[str, Recipe[Any]]:
-    """What finds the worst rows of a model and their ranks; summaries that were saved may have no ranks.
+    """The recipes for the worst rows of a model and their ranks; saved summaries may have no ranks.
 
     Losses by the rules `counted` are kept or counted by others. Histograms have no rows without weight, so
     they serve where no row has a weight.

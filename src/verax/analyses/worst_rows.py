@@ -204,7 +204,7 @@ class WorseRecipe(Recipe[Worse], cases=True):
         return {"rules": len(self.rules)}
 
     def take(self, part: Part) -> Worse:
-        """Among some rows."""
+        """Count the worse rows of one part."""
         losses = rounded_losses(part, self.model, self.rules)
         counts = []
         for column, known in zip(losses.T, np.array(self.losses).T, strict=True):
@@ -258,11 +258,11 @@ class LargestRecipe(Recipe[LargestLosses], cases=True):
     most: int = _MOST_LOSSES
 
     def gathering(self) -> _Largest:
-        """What takes in one part after the other."""
+        """An object that takes in one part after the other."""
         return _Largest(self)
 
     def take(self, part: Part) -> LargestLosses:
-        """Those of some rows."""
+        """The largest losses of one part."""
         gathered = self.gathering()
         gathered.add(part)
         return gathered.summary()
@@ -297,7 +297,7 @@ class _Largest:
             self._floor, self._losses = kept.floor, [kept.values]
 
     def summary(self) -> LargestLosses:
-        """All of them."""
+        """The largest losses of all parts."""
         largest = LargestLosses(self._recipe.most, self._floor, np.concatenate(self._losses))
         return largest.fitting()
 

@@ -224,7 +224,7 @@ def main(
 
 
 class _State:
-    """What is known of the command that runs."""
+    """The state of the running command."""
 
     debug = False
     words = CommandWords()

@@ -1,4 +1,4 @@
-"""What happens to the values of a command's parameters before it runs.
+"""Parameters of commands, checked and completed before a command runs.
 
 Standard input (`-`) is copied to a private temporary file, because files are read more than once. A file that
 a command would both read and write is refused.
@@ -198,7 +198,7 @@ def _same(path: Path, name: str, problem: str) -> InputError:
 
 
 def _identity(path: Path) -> object:
-    """What tells a file from others: device and inode, its full name if there is none; None for devices."""
+    """The identity of a file: device and inode, or its full name if it is not there; None for devices."""
     if isinstance(path, RemotePath):
         return (path,)
     try:

@@ -32,7 +32,7 @@ MOST_CLASSES = 1024
 
 @dataclass(frozen=True)
 class CardQuestion:
-    """What is asked about the rows of a card.
+    """A question about the rows of a card.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class CardQuestion:
 
 @dataclass(frozen=True)
 class CardAnswer:
-    """What there is to say of the rows of a card."""
+    """A card with calibration, verdict, subgroups and report."""
 
     card: Scorecard
     calibration: CalibrationSummary | None
@@ -187,7 +187,7 @@ def _is_small(card: Scorecard) -> bool:
 
 
 def _notes(rows: Opened, card: Scorecard, *, computed: bool) -> list[str]:
-    """What a reader of the card should know: a sentence each."""
+    """Notes for readers of the card, a sentence each."""
     notes = list(rows.notes)
     if not rows.lists:
         from verax.files.source import doubts_about

@@ -1,4 +1,4 @@
-"""What the commands that compare models share: options, bounds on differences, and the output."""
+"""Options, bounds on differences, and the output of the commands that compare models."""
 
 from __future__ import annotations
 

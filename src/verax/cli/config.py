@@ -18,7 +18,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Config:
-    """What a TOML file says.
+    """The content of a TOML file.
 
     Attributes
     ----------
@@ -91,5 +91,5 @@ def _is_open(value: object) -> bool:
 
 
 def _example(name: str) -> str:
-    """What stands for a value that only the caller knows."""
+    """A placeholder for a value that only the caller knows."""
     return '["...", "..."]' if OPTIONS[name].form in ("columns", "each", "classes") else '"..."'

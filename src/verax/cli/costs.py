@@ -26,7 +26,7 @@ _MEGABYTE = 2**20
 
 @dataclass(frozen=True)
 class Costs:
-    """What a command is expected to take.
+    """The expected time and memory of a command.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def show_costs(rows: Opened, question: CardQuestion, *, as_json: bool) -> None:
 
 
 def costs_of(rows: Opened, answer: Callable[[Opened], Any]) -> Costs:
-    """What an analysis of all rows would cost, from what it costs on the first ones.
+    """The costs of an analysis of all rows, extrapolated from the first ones.
 
     Passes take time in proportion to the rows. Conclusions grow up to the number of rows from which they are
     drawn from samples.
@@ -133,7 +133,7 @@ class _Measured:
 
 
 def _measured(rows: Opened, answer: Callable[[Opened], Any], n_rows: int) -> _Measured:
-    """What an analysis of the first rows takes."""
+    """The time of an analysis of the first rows."""
     measured, handle = _Measured(), copy(rows.handle)
     summarise, work = type(handle)._summarise, type(handle)._work
 

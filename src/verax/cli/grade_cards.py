@@ -92,7 +92,7 @@ def card_texts(card: GradeCard) -> list[str]:
 
 
 def _beside(answers: GradedAnswers) -> dict[str, Any]:
-    """What the file says beside grades, as keywords."""
+    """The columns beside grades, as keywords."""
     groups: Any = answers.groups if len(answers.groups) > 1 else next(iter(answers.groups), None)
     return {"ids": answers.ids, "epochs": answers.epochs, "groups": groups, "weights": answers.weights}
 

@@ -21,7 +21,7 @@ _PER_LENGTH = ("acc_norm", "acc_per_char")
 
 
 def grade_columns(reading: Reading) -> GradeColumns:
-    """Which column is what."""
+    """The columns of graded answers by their roles."""
     from verax.files.grades import GradeColumns
 
     return GradeColumns(

@@ -33,7 +33,7 @@ def help_(
 
 
 def _of_command(path: list[str]) -> str:
-    """What `--help-all` says of a command, or `--help` of all of them."""
+    """The text of `--help-all` of a command, or of `--help` without one."""
     command: Any = typer.main.get_command(app)
     context: Any = command.make_context("verax", [], resilient_parsing=True)
     for name in path:

@@ -136,7 +136,7 @@ class _Rows:
 
     @property
     def same(self) -> tuple[Any, ...]:
-        """What must not change when all that was found is stated."""
+        """The roles and classes that must not change when all of them are stated."""
         if self.lists:
             return (self.taken, self.n_rows)
         roles = self.roles
@@ -275,7 +275,7 @@ def _first_rows(rows: _Rows) -> list[dict[str, Any]]:
 
 
 def _doubts(rows: _Rows) -> list[str]:
-    """What may be meant otherwise, each with the line that would say so."""
+    """Ambiguities, each with the line that settles it."""
     doubts, roles = [], rows.roles
     if roles.outcomes_are == "positions" and rows.classes is not None:
         pairs = ", ".join(f"{i} = {name}" for i, name in list(enumerate(rows.classes))[:6])
@@ -362,7 +362,7 @@ def _check(given: Sequence[str] | None, *, as_json: bool) -> None:
 
 
 def _differences(reading: Reading, rows: _Rows) -> list[str]:
-    """What is read otherwise than stated."""
+    """Columns and classes that are not read as stated."""
     if rows.lists:
         return []
     differences = []

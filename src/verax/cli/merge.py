@@ -121,7 +121,7 @@ def _report_on_all(html: Path, files: list[Path], card: Scorecard) -> Verdict:
 
 
 def _notes(files: list[Path]) -> list[str]:
-    """What to know of top lists that were saved by 0.2."""
+    """Notes on top lists that verax 0.2 saved."""
     old = [str(file) for file in files if has_old_accuracy(file)]
     if not old:
         return []

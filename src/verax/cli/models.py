@@ -27,16 +27,16 @@ class AboutFiles:
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain Python values."""
+        """Plain Python values."""
         left_out = {name: vars(left) for name, left in self.left_out.items()}
         return {"matched": self.matched, "left_out": left_out, "taken": self.taken}
 
     def said_lines(self) -> list[str]:
-        """In the terminal: how the files of each model were read."""
+        """Lines for the terminal: how the files of each model were read."""
         return [f"{name}: {'; '.join(lines)}" for name, lines in self.said.items()]
 
     def lines(self) -> list[str]:
-        """In the terminal: how files were read and rows matched."""
+        """Lines for the terminal: how files were read and rows matched."""
         some = {name: left for name, left in self.left_out.items() if left.count}
         return [
             *self.said_lines(),
@@ -235,7 +235,7 @@ def _by_model(part: Any, column: str) -> dict[str, Any]:
 
 
 def short_name(paths: Files) -> str:
-    """What the files of a model are called in the report."""
+    """The name of a model's files in the report."""
     return paths.name if isinstance(paths, Path) else called(paths)
 
 

@@ -174,7 +174,7 @@ def monitor(
 
 @dataclass
 class _Run:
-    """What one run takes in, with the state that it goes on from.
+    """A run: the files it takes in, and the state it continues.
 
     Attributes
     ----------

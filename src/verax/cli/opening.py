@@ -114,7 +114,7 @@ class Opened:
 
     @property
     def file(self) -> str:
-        """What the files of the first model are called."""
+        """The name of the first model's files."""
         return next(iter(self.files.values()))
 
     @property
@@ -125,7 +125,7 @@ class Opened:
     def asked(
         self, *analyses: Callable[[Any], Any], rule: str | None, **how: Any
     ) -> tuple[list[Any], dict[str, Subgroups]]:
-        """What each analysis finds in the rows, and the scores by each column of subgroups, in one pass."""
+        """The answer of each analysis, and the scores by each column of subgroups, in one pass."""
         columns: list[Callable[[Any], Any]] = [
             partial(_by_column, name, {"rule": rule, **how}) for name in self.handle.by
         ]
@@ -148,7 +148,7 @@ class Opened:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of results should know of the rows: a sentence each."""
+        """Notes on the rows for readers of results, a sentence each."""
         return tuple(self.handle.notes)
 
     def said(self) -> list[str]:
@@ -168,7 +168,7 @@ class Opened:
 
 
 def _of_all(analysis: Callable[[Any], Any], handle: Any) -> Any:
-    """What an analysis finds in the rows without subgroups."""
+    """The answer of an analysis without subgroups."""
     same = copy(handle)
     same.by, same.bins = (), {}
     return analysis(same)

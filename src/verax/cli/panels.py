@@ -71,7 +71,7 @@ def examples_of(epilog: str | None) -> list[str]:
 
 
 def path_of(context: Any) -> str:
-    """What is typed for a command, such as `verax evals compare`."""
+    """The words typed for a command, such as `verax evals compare`."""
     above = context.parent
     return "verax" if above is None else f"{path_of(above)} {context.info_name}"
 

@@ -149,7 +149,7 @@ def line_width() -> int | None:
 
 
 def left_out(room: LineRoom) -> str:
-    """What a terminal had no room for; empty if nothing.
+    """A sentence on lines and columns that the terminal had no room for; empty if there are none.
 
     >>> from verax.display.tables import LineRoom
     >>> left_out(LineRoom(80, {"range": None, "proper": None}, 3))

@@ -102,7 +102,7 @@ class Bound:
 
 
 class Compared(Protocol):
-    """What has the difference of two models: `difference` and `interval`."""
+    """A comparison that has the difference of two models."""
 
     def difference(self, a: str, b: str, /) -> Any: ...
 
@@ -160,7 +160,7 @@ class BoundCheck:
         return f"{'met   ' if self.met else 'FAILED'}  {self.bound.text}: {what} {result}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain Python values."""
+        """Plain Python values."""
         return {
             "require": self.bound.text,
             "score": self.bound.name,

@@ -59,7 +59,7 @@ class CommandWords:
         self._options = frozenset(options)
 
     def subject(self, argument: str) -> str:
-        """What an argument is called: data by its name, an option as it is typed."""
+        """The name of an argument: data by a noun, an option as it is typed."""
         if argument in _SUBJECTS:
             return _SUBJECTS[argument]
         name = self._name(argument)

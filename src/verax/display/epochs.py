@@ -51,7 +51,7 @@ class EpochCorrelation(Protocol):
 
 
 class EpochChoice(Protocol):
-    """What is drawn: the metrics, the rules, and the best epoch under each."""
+    """The figure's data: the metrics, the rules, and the best epoch under each."""
 
     @property
     def history(self) -> EpochMetrics: ...

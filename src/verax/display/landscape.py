@@ -32,7 +32,7 @@ class PlottedMinimum(Protocol):
 
 
 class Surface(Protocol):
-    """What is drawn: losses at points of the simplex."""
+    """The figure's data: losses at points of the simplex."""
 
     @property
     def rule(self) -> str: ...

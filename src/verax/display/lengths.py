@@ -1,4 +1,4 @@
-"""What shorter lists lose against the full distribution, drawn with matplotlib."""
+"""The loss of shorter lists against the full distribution, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LengthGap(Protocol):
 
 
 class Lengths(Protocol):
-    """What is drawn: the loss of each prediction against the last."""
+    """The figure's data: the loss of each prediction against the last."""
 
     @property
     def predictions(self) -> tuple[str, ...]: ...
@@ -71,7 +71,7 @@ def draw_lengths(lengths: Lengths, names: Sequence[str], share: float) -> Any:
 
 
 def _fits(values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which losses set the scale: finite ones, but for a first that is far above all others."""
+    """The losses that set the scale: finite ones, except a first that is far above all others."""
     fits = np.isfinite(values)
     others = values[1:][fits[1:]]
     if fits[0] and len(others) > 1 and values[0] > _FAR * others.max() > 0:

@@ -51,7 +51,7 @@ def plain_texts(draw: Callable[P, Any]) -> Callable[P, Any]:
 
 
 def _as_they_are(root: Any) -> None:
-    """No text of a figure or of axes is a formula, except powers of ten on logarithmic axes."""
+    """Draw all texts of a figure or of axes literally, except powers of ten on logarithmic axes."""
     from matplotlib.text import Text
 
     for text in root.findobj(Text):

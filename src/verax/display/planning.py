@@ -22,7 +22,7 @@ class PlannedSize(Protocol):
 
 
 class PlannedRows(Protocol):
-    """What is drawn: a curve over the number of rows, and how many are enough."""
+    """The figure's data: a curve over the number of rows, and how many are enough."""
 
     @property
     def kind(self) -> str: ...

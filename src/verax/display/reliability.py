@@ -26,7 +26,7 @@ class EventParts(Protocol):
 
 
 class PlottedCurve(Protocol):
-    """What is drawn in one panel: frequencies of one event against its forecasts."""
+    """The data of one panel: frequencies of one event against its forecasts."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +43,7 @@ class PlottedCurve(Protocol):
 
 
 class EventDiagram(Protocol):
-    """What holds for all panels."""
+    """The data that all panels share."""
 
     @property
     def resamples(self) -> int: ...

@@ -13,7 +13,7 @@ _LINES = 7
 
 
 class MappedScores(Protocol):
-    """What is drawn: models with the parts of their scores."""
+    """The figure's data: models with the parts of their scores."""
 
     @property
     def models(self) -> Any: ...

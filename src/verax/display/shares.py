@@ -11,7 +11,7 @@ from verax.display.panels import COLOURS, STYLES, plain_texts, pyplot
 
 
 class SimulatedShare(Protocol):
-    """What is drawn: a share of comparisons, summed up round by round."""
+    """The figure's data: a share of comparisons, summed up round by round."""
 
     @property
     def section(self) -> str: ...

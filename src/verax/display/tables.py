@@ -248,15 +248,15 @@ class Tabled:
         return ()
 
     def _tables(self) -> Sequence[Table]:
-        """What readers see; none where the notes say everything."""
+        """The tables that readers see; none where the notes say everything."""
         return ()
 
     def _notes(self) -> Sequence[str]:
-        """What readers of the tables should know."""
+        """Notes for readers of the tables."""
         return ()
 
     def _frame(self) -> Table | dict[str, list[Any]]:
-        """What data frames hold, as a table or as columns; the first table, if nothing else is said."""
+        """The content of data frames, as a table or as columns; by default the first table."""
         return self._tables()[0]
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:

@@ -34,7 +34,7 @@ def write_files(folder: Path) -> list[Path]:
 
 
 def about(name: str) -> str:
-    """What a file holds, in a line."""
+    """The content of a file, in a line."""
     write = FILES[name]
     write = write.func if isinstance(write, partial) else write
     return (write.__doc__ or "").split("\n")[0].removesuffix(".")

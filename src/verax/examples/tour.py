@@ -120,7 +120,7 @@ def _held_out(models: Mapping[str, Any], x: Any, y: Any) -> tuple[Any, dict[str,
 
 
 def tour(problem: Example) -> Iterator[str]:
-    """What there is to say about a problem, a paragraph at a time."""
+    """The tour of a problem, a paragraph at a time."""
     y, classes = problem.outcomes, problem.classes
     known: dict[str, Any] = {"classes": classes, "ordered": problem.ordered}
     for name, p in problem.models.items():

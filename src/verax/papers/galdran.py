@@ -220,7 +220,7 @@ def _tables() -> list[PublishedNumber]:
 
 
 def _overlapping(rule: int, data: str) -> tuple[int, int]:
-    """In how many tables mean ± sd of a rule overlaps that of sa-RPS, by kappa and by cost."""
+    """The number of tables in which mean ± sd of a rule overlaps that of sa-RPS, by kappa and by cost."""
     areas = np.array(list(TABLES.values()))[:, [rule, 3], _DATA[data]]
     other, best = areas[:, 0], areas[:, 1]
     kappa = other[:, 0] + other[:, 1] >= best[:, 0] - best[:, 1]
@@ -230,7 +230,7 @@ def _overlapping(rule: int, data: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Grid:
-    """What the tables tell of the grid: the area by kappa at which a line gives cost 0.
+    """The grid that the tables imply: the area by kappa at which a line gives cost 0.
 
     If costs are squared distances, the area by cost is proportional to W minus the area by kappa, where W is
     the largest area by kappa: 19 for 20 points at unit spacing.

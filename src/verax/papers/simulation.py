@@ -120,7 +120,7 @@ def simulate(*, rounds: int = ROUNDS, seed: int = 0, samplers: Iterable[Sampler]
 
 
 def conclusion(shares: Sequence[Share]) -> str:
-    """What the samplers say of the printed numbers."""
+    """The conclusion of the samplers on the printed numbers."""
     texts = []
     for section, (printed, _) in PRINTED.items():
         values = [100 * share.value for share in shares if share.section == section and share.comparisons]
@@ -145,7 +145,7 @@ def in_words(n_classes: int | None) -> str:
 
 
 def _count(right: Floats, right_loss: Floats, wrong: Floats, wrong_loss: Floats, sd: float) -> list[float]:
-    """For 8.2, then 8.3: weight of the comparisons and of those with the larger loss, number, disjoint."""
+    """Weight of the comparisons and of those with the larger loss, number, disjoint: for 8.2, then 8.3."""
     # In all other pairs the wrong forecast gives the outcome less and has the larger loss.
     some_right = (right < wrong.max()) | (right_loss >= wrong_loss.min())
     some_wrong = (wrong > right.min()) | (wrong_loss <= right_loss.max())
@@ -189,7 +189,7 @@ def independent(rows: Rows, n_classes: int | None, n: int = SIDE) -> Callable[[n
 
 
 def outcome_first(n_classes: int | None, n: int = 3 * SIDE) -> Callable[[np.random.Generator], Drawn]:
-    """What the outcome gets is drawn first, as the paper's notation has it.
+    """Draw the outcome's probability first, as the paper's notation has it.
 
     x gives it alpha and q gives it alpha - beta or alpha + beta, where alpha and beta are absolute standard
     normal numbers; the other classes share the rest in proportion to absolute normal numbers. Pairs are
@@ -214,7 +214,7 @@ def outcome_first(n_classes: int | None, n: int = 3 * SIDE) -> Callable[[np.rand
 
 
 def _number_of_classes(rng: np.random.Generator) -> int:
-    """From the law that `DRAWN` describes."""
+    """Draw a number of classes from the law that `DRAWN` describes."""
     return max(3, round(rng.normal(5, 2)))
 
 

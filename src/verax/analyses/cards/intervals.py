@@ -182,7 +182,7 @@ class CardIntervals:
         return interval_of_value.by(_BOOTSTRAP, interval.caution)
 
     def of_accuracy(self, share: float) -> Interval:
-        """By Wilson's formula, which also holds for shares of 0 and 1."""
+        """Wilson's interval, which also holds for shares of 0 and 1."""
         if self.n_groups is not None:
             variance, freedom = (float(column[0]) for column in self.group_errors)
             return self._bounded_over_groups(share, variance, freedom, (0.0, 1.0), share=True)

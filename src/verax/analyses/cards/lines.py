@@ -87,7 +87,7 @@ class CardLine(Record):
 
 
 class CardMeasures(Protocol):
-    """What computes the measures of a card that need all rows."""
+    """A source of the measures of a card that need all rows."""
 
     @property
     def lines(self) -> dict[str, CardLine]: ...
@@ -126,7 +126,7 @@ class KnownMeasures:
 
     @classmethod
     def from_values(cls, values: Any) -> KnownMeasures:
-        """Those that `to_values` wrote and this version knows."""
+        """The measures that `to_values` wrote and this version knows."""
         lines = {}
         stored = dict(mapping(values))
         judged = NOTHING

@@ -103,7 +103,7 @@ class ListCard(Scorecard):
 
     @property
     def of_lists(self) -> ListFaults:
-        """What there is to say of the lists beside their scores."""
+        """Facts on the lists beside their scores."""
         return ListFaults(self.n_rows, self.n_invalid, self.unmatched)
 
     def _values(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class ListCard(Scorecard):
 
     @cached_property
     def metrics(self) -> dict[str, CardLine]:
-        """What the lists cover, and how often they are right, under the name of each measure."""
+        """Coverage and accuracy of the lists, under the name of each measure."""
         results = {}
         for i, measure in enumerate(self.tally.rules):
             if isinstance(measure, (ListMetric, TopKError)) and self._is_of_use(measure):
@@ -190,7 +190,7 @@ class ListCard(Scorecard):
 
     @property
     def top_k_error(self) -> dict[int, float]:
-        """For some k the weighted share of outcomes not among the k most confident classes."""
+        """The weighted share of outcomes not among the k most confident classes, for some k."""
         errors = (m for m in self.tally.rules if isinstance(m, TopKError))
         return {m.k: self.metrics[m.name].mean for m in errors if m.name in self.metrics}
 

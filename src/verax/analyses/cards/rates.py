@@ -107,7 +107,7 @@ class RowMeasures:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What there is to claim of the rows."""
+        """Claims about the rows."""
         # Imported here: it imports SciPy, which takes longer than scoring a small file.
         from verax.analyses.verdicts.rows import judge
 

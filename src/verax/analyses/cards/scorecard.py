@@ -209,7 +209,7 @@ class Scorecard(Tabled, MaySkip):
         return self if other == 0 else NotImplemented
 
     def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads, without pickle: the sums, not what is computed from them."""
+        """Bytes that `from_bytes` reads, without pickle: the sums, not what is computed from them."""
         return dump(self.kind, self._values())
 
     @classmethod
@@ -256,7 +256,7 @@ class Scorecard(Tabled, MaySkip):
         write_summaries(path, {CARD: dump(self.kind, {**self._values(), **measures})})
 
     def _values(self) -> dict[str, Any]:
-        """What is to be stored."""
+        """The values to store."""
         return {
             "tally": tally_values(self.tally),
             "classes": self.classes,
@@ -299,7 +299,7 @@ class Scorecard(Tabled, MaySkip):
 
     @property
     def _of_rows(self) -> CardMeasures | None:
-        """What computes measures from the rows, or kept them; None where these are not known."""
+        """The source of measures that need the rows; None where these are not known."""
         kept = vars(self).get("known")
         if kept is None:
             return vars(self).get("_measures")
@@ -307,7 +307,7 @@ class Scorecard(Tabled, MaySkip):
 
     @property
     def verdict(self) -> Verdict:
-        """What there is to claim: whether the model beats class frequencies, whether it is calibrated, and
+        """The claims: whether the model beats class frequencies, whether it is calibrated, and
         what to do next.
 
         Each claim is licensed by a test (`verdict.findings`). The text is the same in the terminal, on the
@@ -348,7 +348,7 @@ class Scorecard(Tabled, MaySkip):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: not the rows."""
+        """The state to pickle, without the rows."""
         return {name: value for name, value in vars(self).items() if name not in ("_measures", "_judge")}
 
     def __copy__(self) -> Self:
@@ -677,7 +677,7 @@ class Scorecard(Tabled, MaySkip):
         return {name: (line.mean, *line.bounds) for name, line in {**self.scores, **shares}.items()}
 
     def _kept_beside(self) -> dict[str, Any]:
-        """What `to_dict` stores beside the fields: measures, which need the rows."""
+        """Values that `to_dict` stores beside the fields: measures, which need the rows."""
         known = self.known_measures
         return {"known": tuple(known.values()), "judged": self.verdict} if known else {}
 
@@ -789,5 +789,5 @@ class Scorecard(Tabled, MaySkip):
 
 
 def _kind(other: object) -> str:
-    """What something is called in an error about cards."""
+    """The name of something in an error about cards."""
     return other.kind if isinstance(other, Scorecard) else type(other).__name__

@@ -133,7 +133,7 @@ class Tally(MaySkip):
         return self if other == 0 else NotImplemented
 
     def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads. Rules must have names that `parse` knows."""
+        """Bytes that `from_bytes` reads. Rules must have names that `parse` knows."""
         return self._card.to_bytes()
 
     @classmethod

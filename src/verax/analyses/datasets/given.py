@@ -155,7 +155,7 @@ def _distinct(table: ScoreTable) -> ScoreTable:
 
 
 def _mapping(table: Mapping[Any, Any], rule: str | None) -> ScoreTable:
-    """For each data set the scores of models, their cards, or a comparison of them."""
+    """A table from the scores of models, their cards, or a comparison of them, for each data set."""
     datasets, models, scores = [], [], []
     names: list[str] = []
     for dataset, result in table.items():
@@ -265,6 +265,6 @@ def _of_frame(
 
 
 def _index(table: Any, n_rows: int) -> Sequence[Any]:
-    """What pandas calls the rows; their numbers in other frames."""
+    """The index of a pandas frame; the numbers of the rows of other frames."""
     index = getattr(table, "index", None)
     return list(index) if index is not None and hasattr(index, "tolist") else range(n_rows)

@@ -146,7 +146,7 @@ def _short(value: Any) -> str:
 
 
 def _validated(results: Mapping[str, Mapping[str, Any]]) -> FoldScores:
-    """What `cross_validate` returned for each model."""
+    """The scores that `cross_validate` returned for each model."""
     names = tuple(map(str, results))
     metrics = {name: [key for key in keys if str(key).startswith(_TEST)] for name, keys in results.items()}
     first = next(iter(metrics.values()))

@@ -1,4 +1,4 @@
-"""What sums of graded answers say: the mean grade and its interval."""
+"""The mean grade and its interval, from sums of graded answers."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def of_answers(
 
 
 def scored_confidences(grades: object, p: object, scale: Grade, *, skip: bool) -> tuple[Ints, Floats, Ints]:
-    """Which graded answers with a confidence are right, their confidences, and their places among all."""
+    """Right or wrong of graded answers with a confidence, the confidences, and the places among all."""
     values = read_grades(grades, scale)
     sure = read_confidences(p, len(values), skip=skip)
     right = right_or_wrong(values, scale)

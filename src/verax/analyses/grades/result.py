@@ -256,7 +256,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know: a sentence each."""
+        """Notes for readers, a sentence each."""
         said = []
         if self.answers.share > MANY:
             low, high = self.bounds

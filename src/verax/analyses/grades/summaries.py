@@ -1,4 +1,4 @@
-"""What is kept of graded answers: sums of their losses, and counts of all answers."""
+"""Sums of the losses of graded answers, and counts of all answers."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class GradeRecipe(Recipe[GradeSums], cases=True):
         return {"models": 1}
 
     def take(self, part: Part) -> GradeSums:
-        """Of some rows."""
+        """Sum up the rows of one part."""
         models = (self.model,)
         losses = PairedRecipe(models, (self.rule,)).take(known_part(part, models, self.rule))
         return GradeSums(losses, AnswerRecipe(models, self.rule).take(part))
 
 
 class GradeTally(Summary, kind="grade card"):
-    """What a saved grade card holds; those of parts merge.
+    """The sums of a saved grade card; those of parts merge.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is known before rows are collected: how much a mean varied in a pilot, or how much it can."""
+"""Pilots: how much a mean varied, or how much it can, before rows are collected."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class TailRecipe(UnitRecipe, cases=True):
     rule: Rule
 
     def columns(self, part: Part) -> UnitColumns:
-        """Of all rows of a part."""
+        """The columns of all rows of a part."""
         losses = PairedRecipe(self.models, (self.rule,)).columns(part)[OF_RULE.format(name_of(self.rule))]
         values = losses[:, 0] if len(self.models) == 1 else losses[:, 0] - losses[:, 1]
         given = part.rows.batch(0, part.rows.n_rows).weights
@@ -116,7 +116,7 @@ _FEW_CLASSES, _MANY_CLASSES = 2, 1000
 
 @dataclass(frozen=True)
 class Pilot(Record):
-    """What a plan begins with.
+    """The starting point of a plan.
 
     Attributes
     ----------
@@ -321,7 +321,7 @@ def _not_there(argument: str, name: str, known: list[str]) -> InputError:
 def _units(
     spread_known: tuple[float, float], deviation: float, n_rows: int, groups: GroupCount | None
 ) -> tuple[int | None, MeanSpread, Sharing | None]:
-    """What is independent, how a mean over it varies, and how rows of a group resemble each other."""
+    """The number of groups, the spread of a mean, and how rows of a group resemble each other."""
     error, freedom = spread_known
     if groups is None:
         return None, MeanSpread(error, freedom, n_rows), None
@@ -332,7 +332,7 @@ def _units(
 
 
 def of_rule(rule: Rule | str | None, n_classes: int | None, *, paired: bool) -> Pilot:
-    """No pilot: the most that a loss, or a difference of two, can vary under a rule."""
+    """The most that a loss, or a difference of two, can vary under a rule, without a pilot."""
     if rule is None:
         raise InputError("must be given where there is no pilot", argument="rule", kind="missing")
     known = parse(rule)

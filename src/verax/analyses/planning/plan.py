@@ -137,7 +137,7 @@ Kind = Literal["difference", "margin", "width"]
 
 
 def _kind(difference: object, width: object, margin: object) -> Kind:
-    """What is to be shown."""
+    """The kind of goal."""
     given = {"difference": difference, "width": width, "margin": margin}
     named = [name for name, value in given.items() if value is not None]
     if width is not None and len(named) > 1:
@@ -155,7 +155,7 @@ def _pilot(
     kind: Kind,
     options: dict[str, Any],
 ) -> Pilot:
-    """What is known before."""
+    """The pilot of a plan."""
     # A text may also be the name of a metric.
     name = rule if rule is None or isinstance(rule, str) else name_of(parse(rule))
     pair = None if models is None else _names(models)

@@ -1,4 +1,4 @@
-"""What a plan says: how many rows and groups, with the range that the pilot leaves open."""
+"""The plan: numbers of rows and groups, with the range that the pilot leaves open."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         return notes
 
     def _of_groups(self) -> list[str]:
-        """What more rows of the same groups are worth."""
+        """Lines on the value of more rows of the same groups."""
         sharing, enough = self.pilot.sharing, self.rows_per_group
         if sharing is None or enough is None:
             return []

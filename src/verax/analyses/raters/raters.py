@@ -124,7 +124,7 @@ def study(handle: Handle, rule: Rule, n: int, confidence: float) -> RaterStudy:
 
 
 def recipe_of(model: str, rule: Rule) -> RaterRecipe:
-    """What is summed up of the raters of a model."""
+    """The recipe of the sums over the raters of a model."""
     return RaterRecipe(model, rule, isinstance(rule, (Brier, RPS)))
 
 
@@ -136,7 +136,7 @@ def read_raters(
     confidence: float,
     classes: Sequence[str],
 ) -> RaterStudy:
-    """What the sums of `recipe_of` say, beside the worst cases."""
+    """The study from the sums of `recipe_of` and the worst cases."""
     unbiased = isinstance(rule, (Brier, RPS))
     rated, whole = sums[RATED], sums[LOSS]
     names = [name.removeprefix(AGAINST.format("")) for name in sums.tallies if name.startswith("against:")]
@@ -215,7 +215,7 @@ class _Errors:
 
     @classmethod
     def of(cls, tally: PairedTally) -> _Errors:
-        """From the sums of disagreement and loss."""
+        """Estimate from the sums of disagreement and loss."""
         h, loss = (float(mean) for mean in tally.means[:2])
         errors, freedom = tally.standard_errors()
         of_h, of_loss, of_excess = (float(error) ** 2 for error in errors[:3])
@@ -224,7 +224,7 @@ class _Errors:
         return cls(h, loss - h, of_h, of_excess, covariance, float(np.min(freedom)))
 
     def variance(self, ratio: float) -> float:
-        """That of the excess minus a ratio times the disagreement."""
+        """The variance of the excess minus a ratio times the disagreement."""
         return self.of_excess - 2 * ratio * self.covariance + ratio**2 * self.of_h
 
     def worth(self, confidence: float, factor: float, degrees: float, caution: str) -> Interval:

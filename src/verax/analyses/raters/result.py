@@ -1,4 +1,4 @@
-"""What `raters` returns."""
+"""The result of `raters`."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
         return [Finding(Claim.SCORE, text, numbers=numbers, caution=self.worth.interval.caution)]
 
     def _against_raters(self) -> list[Finding]:
-        """Which raters the forecasts beat against the labels of the others, and which beat them."""
+        """Findings on the raters that the forecasts beat, and on those that beat them."""
         level = round(1 - self.confidence, 12)
         sides: dict[Claim, list[Rater]] = {}
         for rater in self.raters:
@@ -187,7 +187,7 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
 
     @property
     def assumption(self) -> str:
-        """What the worth assumes, in words; empty where there is none."""
+        """The assumption behind the worth, in words; empty where there is none."""
         if math.isnan(self.worth.value):
             return ""
         return (

@@ -1,4 +1,4 @@
-"""What is kept of rows that several raters labelled."""
+"""Sums of rows that several raters labelled."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class RaterRecipe(Recipe[PairedSums], cases=True):
         both: Floats,
         weights: Floats | None,
     ) -> Mapping[str, PairedTally]:
-        """What each rater adds to disagreement and loss, from those without the rater, (m - 1) / m times."""
+        """The disagreement and loss that each rater adds, from those without the rater, (m - 1) / m times."""
         p = np.asarray(to_host(widen(rows.batch(0, rows.n_rows).p)), float)
         of_forecast = losses_by_outcome(self.rule, p)
         size = counts.sum(axis=1)

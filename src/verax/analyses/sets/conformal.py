@@ -331,7 +331,7 @@ def _seed(seed: int) -> int:
 def _notes(
     level: float, threshold: float, n: int, within: float, *, grouped: bool, uneven: bool
 ) -> list[str]:
-    """What to know of the construction, a sentence each."""
+    """Notes on the construction, a sentence each."""
     notes = []
     unit = "groups" if grouped else "rows"
     if math.isinf(threshold):

@@ -51,7 +51,7 @@ class Nonconformity:
 
     @classmethod
     def of(cls, score: object, seed: int) -> Nonconformity:
-        """What a caller passes."""
+        """The score that a caller names."""
         if isinstance(score, str) and score in TITLES:
             return cls(score, seed)
         if not isinstance(score, (str, Rule)):
@@ -75,7 +75,7 @@ class Nonconformity:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """The name of the score in words."""
         return TITLES.get(self.name, f"the loss by {self.name}")
 
     def by_class(self, p: Floats) -> Floats:
@@ -116,7 +116,7 @@ class Nonconformity:
         return np.asarray((mixed(sums) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain Python values."""
+        """Plain Python values."""
         return {"name": self.name, "seed": self.seed}
 
 
@@ -147,7 +147,7 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
 
     @classmethod
     def of(cls, scores: Floats, weights: Floats, *, bounded: bool) -> ScoreCounts:
-        """Of rows; those without weight do not count."""
+        """Count the scores of rows; those without weight do not count."""
         kept = weights > 0
         scores, weights = scores[kept], weights[kept]
         run = Run.of_values(scores, loss_keys, EXACT, [weights])
@@ -225,7 +225,7 @@ class GroupRecipe(Recipe[GroupWeights]):
     model: str
 
     def take(self, part: Part) -> GroupWeights:
-        """Of some rows; of several raters, cases are groups."""
+        """Sum up the rows of one part; of several raters, cases are groups."""
         part = part.in_pairs
         groups = part.models[self.model].groups
         check_one_way(groups, "conformal prediction")
@@ -249,7 +249,7 @@ class ScoreRecipe(Recipe[ScoreCounts]):
         return self.groups is not None
 
     def take(self, part: Part) -> ScoreCounts:
-        """Of some rows."""
+        """Sum up the rows of one part."""
         part = part.in_pairs
         y, p = seen(part, self.model, ()).y, probabilities(part, self.model)
         w = _weights(part, self.model)

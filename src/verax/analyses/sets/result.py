@@ -1,4 +1,4 @@
-"""What is known of prediction sets: their coverage, sizes and scores, with the subgroups that differ."""
+"""The evaluation of prediction sets: coverage, sizes and scores, with the subgroups that differ."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
 
     @property
     def _aim(self) -> float:
-        """What coverages are compared with: the claimed one, or that of all sets."""
+        """The coverage that others are compared with: the claimed one, or that of all sets."""
         return self.coverage.value if self.claimed is None else self.claimed
 
     def _coverages(self) -> dict[str, list[Dot]]:

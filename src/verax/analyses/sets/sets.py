@@ -183,7 +183,7 @@ class _Reading:
         return recipes
 
     def result(self) -> SetEvaluation:
-        """What is concluded."""
+        """The evaluation."""
         summaries = self.handle.summarise(self._recipes())
         sums: UnitSums = summaries["units"]
         check_weight(sums.total)

@@ -1,4 +1,4 @@
-"""What is kept of prediction sets: sums of what they cover and cost, by class, by size and by subgroup."""
+"""Sums of the coverage and cost of prediction sets, by class, by size and by subgroup."""
 
 from __future__ import annotations
 

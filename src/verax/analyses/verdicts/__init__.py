@@ -1,1 +1,1 @@
-"""What is claimed of the probabilities of models: which is better, and whether they are calibrated."""
+"""Claims about models: which is better, and whether its probabilities are calibrated."""

@@ -45,7 +45,7 @@ _NAMED = 2
 
 @dataclass(frozen=True)
 class CalibrationEvidence:
-    """What the rows of one model say of its calibration.
+    """The evidence of rows on the calibration of one model.
 
     Attributes
     ----------
@@ -86,12 +86,12 @@ class CalibrationEvidence:
         return list(self.slopes.lines) if fitted and self.slopes is not None else []
 
     def event(self, i: int) -> str:
-        """What an event is called: a class, or of ordered classes one or a higher one."""
+        """The name of an event: a class, or of ordered classes one or a higher one."""
         called = self._called(i + 1 if self.ordered else i)
         return f"{called} or higher" if self.ordered and i + 2 < len(self.names) else called
 
     def _called(self, i: int) -> str:
-        """What a class is called; a number alone does not say what it counts."""
+        """The name of a class; a number alone does not say what it counts."""
         name = self.names[i]
         return f"class {name}" if name.lstrip("-").isdigit() else name
 
@@ -110,7 +110,7 @@ class CalibrationEvidence:
 
     @property
     def most_frequent(self) -> str:
-        """What the most frequent class is called."""
+        """The name of the most frequent class."""
         return self._called(int(np.argmax(self._shares)))
 
     @property
@@ -156,7 +156,7 @@ def _numbers(values: Sequence[float | None]) -> list[float]:
 def calibration_findings(
     evidence: CalibrationEvidence, level: Level, whose: str, *, skilled: bool = False
 ) -> list[Finding]:
-    """What there is to say of the calibration of a model.
+    """Findings on the calibration of a model.
 
     `whose` is "The model", or its name; `skilled` says whether it is known to beat the reference.
     """
@@ -192,12 +192,12 @@ def calibration_findings(
 
 
 def not_seen(whose: str, over: str) -> str:
-    """That no miscalibration was seen, and over what rows or what follows."""
+    """The sentence that no miscalibration was seen, and over what rows or what follows."""
     return f"No significant miscalibration of {_mid(whose)}{over}."
 
 
 def untested(whose: str, level: Level) -> Finding:
-    """That nothing is known of the calibration of a model."""
+    """The finding that nothing is known of the calibration of a model."""
     text = f"The calibration of {_mid(whose)} was not tested."
     return Finding(Claim.UNTESTED, text, level=level.level)
 
@@ -243,7 +243,7 @@ class _Judge:
         return [self._finding(claim, text, "top 0", {"claimed": sure.claimed, "correct": sure.right})]
 
     def large(self, *, also: bool) -> list[Finding]:
-        """Which events are forecast too high or too low on average; `also` if something else is wrong."""
+        """Findings on events forecast too high or too low on average; `also` if something else is wrong."""
         evidence = self.evidence
         off = [(i, bias) for i, bias in enumerate(evidence.biases) if self._holds(f"large {i}")]
         off.sort(key=lambda pair: -abs(pair[1].gap))
@@ -273,7 +273,7 @@ class _Judge:
         return findings
 
     def slopes(self, told: Set[str]) -> list[Finding]:
-        """Which event has probabilities that are too extreme, or not extreme enough; `told` names events."""
+        """The finding on the event whose probabilities are too extreme, or too timid; `told` names events."""
         evidence = self.evidence
         off = [(i, line) for i, line in enumerate(evidence.lines) if self._holds(f"slope {i}")]
         off.sort(key=lambda pair: self.p[f"slope {pair[0]}"])
@@ -376,7 +376,7 @@ def two_shares(a: float, first: str, b: float, second: str) -> str:
 
 
 def list_findings(claims: Sequence[ListClaim], level: Level, whose: str) -> list[Finding]:
-    """What the lists of a model claim: the whole list against coverage, and the class listed first."""
+    """Findings on a model's lists: the whole list against coverage, and the class listed first."""
     whole = claims[-1]
     its = "Its" if whose == "The model" else f"{whose}'s"
     text = (

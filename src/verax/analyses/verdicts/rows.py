@@ -46,7 +46,7 @@ def tested_words(confidence: float) -> str:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What there is to claim of the best of some models, before subgroups.
+    """Claims about the best of some models, before subgroups.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def judge(
     time_ordered: bool = False,
     comparison: Comparison | None = None,
 ) -> Judgement:
-    """What there is to claim of the rows of a handle; `rules` are those that were asked for."""
+    """Claims about the models of a handle; `rules` are those that were asked for."""
     usual = handle.lists and rules is None
     ranked = [RULES["brier"]] if usual else compared_rules(rules, ordered=ordered)
     settings: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
@@ -119,7 +119,7 @@ def _calibration(
     ordered: bool,
     skilled: bool,
 ) -> list[Finding]:
-    """What there is to say of the calibration of a model."""
+    """Findings on the calibration of a model."""
     if model in handle.listed:
         sums = handle.summarise({"stated": ListEventRecipe(model, _PLACES)})["stated"]
         return list_findings(read_claims(sums, _PLACES), level, whose)
@@ -137,7 +137,7 @@ def _calibration(
 def evidence_of(
     handle: Handle, model: str, sums: Events, *, ordered: bool, plan: Resampling
 ) -> CalibrationEvidence:
-    """What the rows of a model say of its calibration."""
+    """The evidence of rows on the calibration of a model."""
     drawn = replace(plan, replicates=default_draws(handle.n_classes))
     parts = fitted(sums, RULES["rps" if ordered else "brier"], handle, drawn, model).tested(handle)
     weight, squares = sums.weight.high.tolist()[:2]

@@ -1,4 +1,4 @@
-"""Which model to keep: against the reference, and against each other."""
+"""The model to keep: against the reference, and against the others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Question:
 
     @property
     def against(self) -> str:
-        """What the reference is called."""
+        """The name of the reference."""
         return "a uniform guess over all classes" if self.lists else "predicting class frequencies"
 
     @property
@@ -108,7 +108,7 @@ class Question:
 
     @property
     def called(self) -> str:
-        """What an interval is called."""
+        """The name of an interval."""
         return level_words(self.confidence)
 
     def ends(self, low: float, high: float) -> str:
@@ -128,12 +128,12 @@ class Question:
 
 
 def level_words(confidence: float) -> str:
-    """What an interval is called."""
+    """The name of an interval."""
     return f"{100 * confidence:g}% CI"
 
 
 def which_findings(question: Question) -> tuple[list[Finding], Level]:
-    """What there is to say of which model is better, and the level that the next question is tested at.
+    """Findings on the better model, and the level that the next question is tested at.
 
     Skill is tested first. If it stays open, leads are not claimed; calibration is then tested at a smaller
     level, as it is if a lead stays open.
@@ -228,7 +228,7 @@ def _infinite(question: Question, model: Model) -> Finding:
 
 
 def _among(question: Question, best: Model) -> Finding:
-    """Which of several models to keep."""
+    """The finding on the one of several models to keep."""
     skill = question.skill(best.name)
     low, high = skill.skill_interval
     against = question.against

@@ -49,7 +49,7 @@ def record(**fields: Schema | Maybe) -> Schema:
 
 
 def face(cls: Any, **given: Schema | Maybe) -> dict[str, Schema | Maybe]:
-    """What JSON has of a result or of a part of one; `given` replaces what the types of fields say."""
+    """The JSON keys of a result or of a part of one; `given` replaces what the types of fields say."""
     keys: dict[str, Schema | Maybe] = {**TOLD} if issubclass(cls, WithVerdict) else {}
     for key, fact in facts_of(cls).items():
         if Mark.MERGED in fact.marks:
@@ -68,7 +68,7 @@ def _base(hint: Any) -> Any:
 
 
 def of_type(hint: Any, *, name: str = "", ends: bool = False) -> Schema:
-    """What JSON has for values of a type; for intervals, with `ends`, these alone."""
+    """The schema of values of a type; of intervals, with `ends`, only the ends."""
     if get_origin(hint) is Annotated:
         marks = marks_of(hint)
         if Mark.TEXT in marks:
@@ -183,5 +183,5 @@ NOTED: dict[str, Schema | Maybe] = {
 
 
 def output(command: str, **fields: Schema | Maybe) -> Schema:
-    """What a command prints: the version, its name, and these fields."""
+    """The output of a command: the version, its name, and these fields."""
     return record(verax=TEXT, command=const(command), config=Maybe(TEXT), **fields)

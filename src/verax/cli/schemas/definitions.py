@@ -1,4 +1,4 @@
-"""What the outputs of several commands have in common, as JSON schemas."""
+"""JSON schemas of the parts that outputs of several commands share."""
 
 from __future__ import annotations
 

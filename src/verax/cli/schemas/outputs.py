@@ -1,4 +1,4 @@
-"""What every command prints with --json, as JSON schemas. The tests hold every output to its schema."""
+"""JSON schemas of what commands print with --json. The tests hold every output to its schema."""
 
 from __future__ import annotations
 
