@@ -82,14 +82,14 @@ def look_at(
     # Scores and differences allow for two kinds of groups, all else for the kind with fewer.
     crossed, handle = handle, handle.one_way()
     recipes = recipes_of(handle, problem, plan)
-    found = handle.summarise(recipes)
+    summaries = handle.summarise(recipes)
     if crossed is not handle:
         cards = {name: recipe for name, recipe in recipes.items() if isinstance(recipe, CardRecipe)}
-        found = replace(found, by_name={**found.by_name, **crossed.summarise(cards).by_name})
-    problem = problem.counted(handle, found)
-    conclusion = _Conclusion(handle, crossed, problem, plan, recipes, found, full or {})
+        summaries = replace(summaries, by_name={**summaries.by_name, **crossed.summarise(cards).by_name})
+    problem = problem.counted(handle, summaries)
+    conclusion = _Conclusion(handle, crossed, problem, plan, recipes, summaries, full or {})
     # The conclusion lets go of what it does not need any more.
-    del found
+    del summaries
     return conclusion.contents()
 
 
@@ -98,15 +98,15 @@ def look_at(
 
 def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
     """What is summed up, by name."""
-    own = _list_recipes if problem.lists else _dense_recipes
-    return {**own(handle, problem, plan), **breakdown_recipes(handle, problem, plan)}
+    recipes = _list_recipes if problem.lists else _dense_recipes
+    return {**recipes(handle, problem, plan), **breakdown_recipes(handle, problem, plan)}
 
 
 def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
     """Those of distributions; the first recipe of a model computes the losses of all rules."""
     # As many draws as cards have.
     card_plan = replace(plan, replicates=1000)
-    found: dict[str, Recipe[Any]] = {}
+    recipes: dict[str, Recipe[Any]] = {}
     for name in handle.models:
         curves = retention.curve_recipe(problem, name, handle.most_rows, plan.seed)
         # What the other recipes ask for; those of several models and of subgroups ask for all.
@@ -116,45 +116,45 @@ def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[s
             *curves.measures.rules,
             *ranking(problem.primary),
         )
-        found[f"{name}/classes"] = ClassRecipe(name, problem.rules, asked if alone else None)
-        found[f"{name}/card"] = CardRecipe(name, problem.rules, problem.ordered, problem.costs, card_plan)
-        found[f"{name}/events"] = EventRecipe(name, problem.ordered)
-        found[f"{name}/curves"] = curves
-        found |= _worst_recipes(handle, name, problem.primary, curves.keys)
+        recipes[f"{name}/classes"] = ClassRecipe(name, problem.rules, asked if alone else None)
+        recipes[f"{name}/card"] = CardRecipe(name, problem.rules, problem.ordered, problem.costs, card_plan)
+        recipes[f"{name}/events"] = EventRecipe(name, problem.ordered)
+        recipes[f"{name}/curves"] = curves
+        recipes |= _worst_recipes(handle, name, problem.primary, curves.keys)
         if problem.costs is not None and handle.n_classes <= CONFUSION_UP_TO:
-            found[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
+            recipes[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
         raters = recipe_of(name, problem.calibrated_by)
-        found |= {f"{name}/raters": raters} if handle.rated and handle.knows(raters) else {}
-    found["survey"] = SurveyRecipe()
+        recipes |= {f"{name}/raters": raters} if handle.rated and handle.knows(raters) else {}
+    recipes["survey"] = SurveyRecipe()
     sample = sample_recipe(handle, rows_tried(handle.n_classes))
     # Merged files of several versions have samples of several sizes, and none in common.
-    found |= {"sample": sample} if handle.has_rows or handle.knows(sample) else {}
+    recipes |= {"sample": sample} if handle.has_rows or handle.knows(sample) else {}
     if len(handle.models) > 1:
-        found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, traits=True)
-    return found
+        recipes["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, traits=True)
+    return recipes
 
 
 def _list_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
-    found: dict[str, Recipe[Any]] = {"survey": ListSurveyRecipe()}
+    recipes: dict[str, Recipe[Any]] = {"survey": ListSurveyRecipe()}
     fined = places.length_rules(problem)
     card_plan = replace(plan, replicates=1000)
     for name in handle.models:
-        found[f"{name}/card"] = CardRecipe(name, fined, False, None, card_plan)
-        found[f"{name}/stated"] = ListEventRecipe(name, PLACES)
-        found[f"{name}/scored"] = ListEventRecipe(name, scored=True)
-        found |= _worst_recipes(handle, name, problem.primary, ())
+        recipes[f"{name}/card"] = CardRecipe(name, fined, False, None, card_plan)
+        recipes[f"{name}/stated"] = ListEventRecipe(name, PLACES)
+        recipes[f"{name}/scored"] = ListEventRecipe(name, scored=True)
+        recipes |= _worst_recipes(handle, name, problem.primary, ())
         more: dict[str, Recipe[Any]] = {
             "lengths": LengthRecipe(name, fined),
             "curves": retention.curve_recipe(problem, name, math.inf, plan.seed),
             "sample": list_sample_recipe(handle, name, LISTS),
         }
         # Older versions saved none.
-        found |= {f"{name}/{what}": recipe for what, recipe in more.items() if handle.knows(recipe)}
-    found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, reference=UNIFORM)
+        recipes |= {f"{name}/{what}": recipe for what, recipe in more.items() if handle.knows(recipe)}
+    recipes["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, reference=UNIFORM)
     answers = PairedRecipe(tuple(handle.models), (RULES["zero_one"],))
     if len(handle.models) > 1 and not problem.time_ordered and handle.knows(answers):
-        found["answers"] = answers
-    return found
+        recipes["answers"] = answers
+    return recipes
 
 
 def _worst_recipes(handle: Handle, model: str, rule: Rule, counted: Sequence[Any]) -> dict[str, Recipe[Any]]:
@@ -199,13 +199,19 @@ class _Conclusion:
         problem: Problem,
         plan: Resampling,
         recipes: Mapping[str, Recipe[Any]],
-        found: Summaries,
+        summaries: Summaries,
         full: Mapping[str, Rows],
     ) -> None:
-        self.handle, self.problem, self.plan, self.found, self.full = handle, problem, plan, found, full
+        self.handle, self.problem, self.plan, self.summaries, self.full = (
+            handle,
+            problem,
+            plan,
+            summaries,
+            full,
+        )
         self.recipes, self.crossed = recipes, crossed
         self.cards: dict[str, Scorecard] = {
-            shown: found[f"{model}/card"] for model, shown in problem.models.items()
+            shown: summaries[f"{model}/card"] for model, shown in problem.models.items()
         }
         self.ranks = self._ranks()
         self.comparison = self._comparison()
@@ -224,18 +230,18 @@ class _Conclusion:
         tests = replace(plan, replicates=plan.replicates if problem.lists else replicates)
         findings = self._lists() if problem.lists else self._distributions(tests)
         self._forget_rows()
-        parts = read_breakdowns(self.handle, problem, plan, self.found.by_name)
+        parts = read_breakdowns(self.handle, problem, plan, self.summaries.by_name)
         class_rows = None
         if not problem.lists:
-            class_rows = self.found[f"{self.handle.models[0]}/classes"].rows.high[:, 0]
+            class_rows = self.summaries[f"{self.handle.models[0]}/classes"].rows.high[:, 0]
         return Contents(
             problem=problem,
             primary=name_of(problem.primary),
             findings=findings,
             comparison=self.comparison,
             parts=parts,
-            checks=checks_of(problem, self.found["survey"], self.cards, class_rows, parts),
-            replicates=max(len(found.decomposition.whole.calibrated) for found in findings),
+            checks=checks_of(problem, self.summaries["survey"], self.cards, class_rows, parts),
+            replicates=max(len(model.decomposition.whole.calibrated) for model in findings),
             confidence=plan.confidence,
             seed=plan.seed,
             class_rows=class_rows,
@@ -245,58 +251,62 @@ class _Conclusion:
         )
 
     def _lists(self) -> list[Findings]:
-        problem, plan, found = self.problem, self.plan, self.found
+        problem, plan, summaries = self.problem, self.plan, self.summaries
         samples = {
-            model: found[f"{model}/sample"] for model in problem.models if f"{model}/sample" in found.by_name
+            model: summaries[f"{model}/sample"]
+            for model in problem.models
+            if f"{model}/sample" in summaries.by_name
         }
         remedies = remedies_of_lists(problem, samples, confidence=plan.confidence, seed=plan.seed)
-        own = {
+        places_of = {
             model: places.find_places(
-                *(self.handle, problem, plan, found, model, self.full.get(model)),
+                *(self.handle, problem, plan, summaries, model, self.full.get(model)),
                 remedies[shown],
                 self._curves(model),
             )
             for model, shown in problem.models.items()
         }
-        panels = panels_of_places([each.curves for each in own.values()])
+        panels = panels_of_places([model_places.curves for model_places in places_of.values()])
         return [
             Findings(
                 name=shown,
                 card=self.cards[shown],
-                decomposition=places.decomposed(self.handle, self.found, self.problem, self.plan, model),
+                decomposition=places.decomposed(self.handle, self.summaries, self.problem, self.plan, model),
                 worst=self._worst(model),
                 panels=drawn,
                 dense=None,
-                places=own[model],
+                places=places_of[model],
             )
             for (model, shown), drawn in zip(self.problem.models.items(), panels, strict=True)
         ]
 
     def _curves(self, model: str) -> list[RetentionCurve]:
         """What is left of a model's metrics when cases are dropped; nothing where it is not known."""
-        found = self.found.by_name.get(f"{model}/curves")
-        if found is None:
+        histograms = self.summaries.by_name.get(f"{model}/curves")
+        if histograms is None:
             return []
         recipe: Any = self.recipes[f"{model}/curves"]
         # Ranks of the worst rows in memory are known already, and nobody else has these.
         last = self.handle.kept is not None and model in self.ranks
-        return retention.curves(self.problem, found, recipe, self.plan, last=last)
+        return retention.curves(self.problem, histograms, recipe, self.plan, last=last)
 
     def _forget_curves(self) -> None:
         """Let go of the rows that curves were read from."""
-        others = {name: each for name, each in self.found.by_name.items() if not name.endswith("/curves")}
-        self.found = replace(self.found, by_name=others)
+        others = {
+            name: summary for name, summary in self.summaries.by_name.items() if not name.endswith("/curves")
+        }
+        self.summaries = replace(self.summaries, by_name=others)
 
     def _distributions(self, tests: Resampling) -> list[Findings]:
         handle, problem, plan = self.handle, self.problem, self.plan
-        events = {model: self.found[f"{model}/events"] for model in problem.models}
+        events = {model: self.summaries[f"{model}/events"] for model in problem.models}
 
         def calibrated() -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
             return calibration.calibrated(handle, problem, tests, plan, events)
 
         def recalibrated() -> Tried:
             how = {"confidence": plan.confidence, "seed": plan.seed}
-            return try_recalibration(problem, self.found.by_name.get("sample"), **how)  # type: ignore[arg-type]
+            return try_recalibration(problem, self.summaries.by_name.get("sample"), **how)  # type: ignore[arg-type]
 
         def curves() -> dict[str, Any]:
             return {model: self._curves(model) for model in problem.models}
@@ -317,9 +327,11 @@ class _Conclusion:
                 parted, panels = calibrating.result()
             biases = calibration.class_biases(problem, events)
             remedies = remedies_of(problem, trying.result(), biases, panels)
-        classes = [self.found[f"{model}/classes"] for model in problem.models]
+        classes = [self.summaries[f"{model}/classes"] for model in problem.models]
         shown = _heaviest(
-            problem, np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0), classes[0].rows.high[:, 1]
+            problem,
+            np.sum([sums.losses.high[:, 0, 0] for sums in classes], axis=0),
+            classes[0].rows.high[:, 1],
         )
         return [
             Findings(
@@ -344,26 +356,28 @@ class _Conclusion:
         ]
 
     def _decisions(self, model: str, card: Scorecard) -> Decisions | None:
-        found: DecisionCounts | None = self.found.by_name.get(f"{model}/decisions")
-        if found is None or self.problem.costs is None or card.confusion is None:
+        decisions: DecisionCounts | None = self.summaries.by_name.get(f"{model}/decisions")
+        if decisions is None or self.problem.costs is None or card.confusion is None:
             return None
         matrix = cost_matrix(self.problem.costs, self.problem.n_classes)
-        costs = (float(expected_cost_of(counts, matrix)) for counts in (card.confusion, found.counts.high))
+        costs = (
+            float(expected_cost_of(counts, matrix)) for counts in (card.confusion, decisions.counts.high)
+        )
         return Decisions(*costs)
 
     def _raters(self, model: str) -> RaterStudy | None:
-        found: PairedSums | None = self.found.by_name.get(f"{model}/raters")
-        if found is None:
+        sums: PairedSums | None = self.summaries.by_name.get(f"{model}/raters")
+        if sums is None:
             return None
         rule, names = self.problem.calibrated_by, self.problem.names
-        return read_raters(found, rule, self.found.n_rows, (), self.plan.confidence, names)
+        return read_raters(sums, rule, self.summaries.n_rows, (), self.plan.confidence, names)
 
     def _thresholds(self) -> ThresholdCurves | None:
         if self.problem.lists:
             return None
-        found = find_thresholds(self.handle, self.problem, self.plan)
+        thresholds = find_thresholds(self.handle, self.problem, self.plan)
         self._forget_rows()
-        return found
+        return thresholds
 
     # ---- the worst rows ------------------------------------------------------------------------
 
@@ -374,7 +388,7 @@ class _Conclusion:
         rules = tuple(ranking(self.problem.primary))
         recipes = {}
         for model in self.problem.models:
-            rows: WorstRows = self.found[f"{model}/worst"]
+            rows: WorstRows = self.summaries[f"{model}/worst"]
             if rows.losses.shape[1] == len(rules):
                 recipes[model] = WorseRecipe(model, rules, tuple(map(tuple, rows.losses.tolist())))
         return dict(self.handle.summarise(recipes).by_name)
@@ -384,10 +398,10 @@ class _Conclusion:
         names = None if problem.lists else problem.names
         if model in self.ranks:
             counts = self.ranks[model].counts
-            worst = read_worst(self.found[f"{model}/worst"], self.handle, ranking(rule), counts, names)
+            worst = read_worst(self.summaries[f"{model}/worst"], self.handle, ranking(rule), counts, names)
         else:
-            rank = None if problem.lists else self.found[f"{model}/curves"].rank
-            worst = read_ranked(self.found, self.handle, model, rule, names, rank)
+            rank = None if problem.lists else self.summaries[f"{model}/curves"].rank
+            worst = read_ranked(self.summaries, self.handle, model, rule, names, rank)
         worst = worst.with_skipped(problem.skipped)
         card: Any = self.cards[problem.models[model]]
         return worst.with_faults({"": card.of_lists}) if problem.lists else worst
@@ -397,17 +411,17 @@ class _Conclusion:
     def _comparison(self) -> Comparison:
         problem, plan, handle = self.problem, self.plan, self.handle
         names, rules = list(problem.models.values()), list(problem.rules)
-        pairs: PairedSums | None = self.found.by_name.get("pairs")
+        pairs: PairedSums | None = self.summaries.by_name.get("pairs")
         if problem.time_ordered or self.crossed is not handle:
             reference = UNIFORM if problem.lists else FREQUENCIES
             row_wise = row_wise_of(self.crossed, "moments", problem.time_ordered, None, plan)
             return compare_paired(self.crossed, rules, problem.ordered, reference, plan, row_wise)
         if problem.lists:
             assert pairs is not None
-            found = read_comparison(pairs, names, rules, ordered=False, reference=UNIFORM, plan=plan)
+            comparison = read_comparison(pairs, names, rules, ordered=False, reference=UNIFORM, plan=plan)
             faults: dict[str, Any] = dict(self.cards)
-            return found.with_faults({name: card.of_lists for name, card in faults.items()})
-        classes: list[ClassSums] = [self.found[f"{model}/classes"] for model in problem.models]
+            return comparison.with_faults({name: card.of_lists for name, card in faults.items()})
+        classes: list[ClassSums] = [self.summaries[f"{model}/classes"] for model in problem.models]
         known = {} if pairs is None else dict(pairs.tallies)
         frequencies = classes[0].frequency_losses(problem.rules, copies=plan.copies)
         again = self._weighted_pairs(classes[0])
@@ -416,18 +430,18 @@ class _Conclusion:
             known[key] = (
                 with_frequencies(classes, known.get(key), r, frequencies) if again is None else again[key]
             )
-        found = read_comparison(
+        comparison = read_comparison(
             PairedSums(known), names, rules, ordered=problem.ordered, reference=FREQUENCIES, plan=plan
         )
         claims = None
         if pairs is not None and len(rules) > 1:
-            traits = dict(zip(problem.models, found.traits.values(), strict=True))
+            traits = dict(zip(problem.models, comparison.traits.values(), strict=True))
             errors = error_sums(handle, pairs, traits) if problem.again else None
-            claims = claims_of(pairs, errors, found.traits, plan)
-        return replace(found, n_rows=problem.n_rows, claims=claims)
+            claims = claims_of(pairs, errors, comparison.traits, plan)
+        return replace(comparison, n_rows=problem.n_rows, claims=claims)
 
     def _answers(self) -> Comparison | None:
-        pairs: PairedSums | None = self.found.by_name.get("answers")
+        pairs: PairedSums | None = self.summaries.by_name.get("answers")
         if pairs is None:
             return None
         names = list(self.problem.models.values())
@@ -444,18 +458,18 @@ class _Conclusion:
             return None
         reference = OtherGroups(classes.counts)
         recipe = PairedRecipe(tuple(self.handle.models), self.problem.rules, FREQUENCIES, reference)
-        found: PairedSums = self.handle.summarise({"pairs": recipe})["pairs"]
-        return found
+        sums: PairedSums = self.handle.summarise({"pairs": recipe})["pairs"]
+        return sums
 
     # ---- how exact it is -----------------------------------------------------------------------
 
     def _precision(self, findings: Sequence[Findings], subgroups: Any) -> str:
         """What comes from bins, and how far it can be off; empty where everything is exact."""
-        curves = [c for f in findings for c in (*f.own.retained, *f.own.selected)]
+        curves = [c for f in findings for c in (*f.details.retained, *f.details.selected)]
         largest = max((float(np.max(c.within)) for c in curves if c.within is not None), default=0.0)
-        parts = max(found.decomposition.whole.within or 0.0 for found in findings)
+        parts = max(part.decomposition.whole.within or 0.0 for part in findings)
         smaller = max(
-            (line.decomposition.whole.within or 0.0 for found in subgroups for line in found.lines),
+            (line.decomposition.whole.within or 0.0 for part in subgroups for line in part.lines),
             default=0.0,
         )
         texts = []
@@ -470,7 +484,7 @@ class _Conclusion:
                 "Reliability curves and the parts of the score come from histograms of forecasts: "
                 f"miscalibration and discrimination are exact, or too small by at most {bound(parts)}{some}."
             )
-        if any(case.rank_within for found in findings for case in found.worst):
+        if any(case.rank_within for part in findings for case in part.worst):
             texts.append(_RANKS)
         if not texts:
             return ""
@@ -487,7 +501,7 @@ def _heaviest(problem: Problem, total: Floats, weight: Floats) -> list[int]:
 
 
 def _by_class(problem: Problem, sums: ClassSums, shown: list[int], confidence: float) -> list[ClassLoss]:
-    found = []
+    by_class = []
     for k in shown:
         n, weight, _ = sums.rows.high[k]
         if not weight:
@@ -496,8 +510,8 @@ def _by_class(problem: Problem, sums: ClassSums, shown: list[int], confidence: f
         for rule, mean in zip(problem.rules, sums.means(k), strict=True):
             bounds = rule.bounds(problem.n_classes)
             means[name_of(rule)], intervals[name_of(rule)] = _with_interval(*mean, bounds, confidence)
-        found.append(ClassLoss(k, int(n), means, intervals))
-    return found
+        by_class.append(ClassLoss(k, int(n), means, intervals))
+    return by_class
 
 
 def _with_interval(

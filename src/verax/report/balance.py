@@ -29,7 +29,7 @@ def balance_exhibit(contents: Contents) -> dict[str, Any]:
             "n": f"{int(rows[i]):,}",
             "share": part_of(float(observed[i])),
             "bar": round(100 * float(observed[i]) / highest, 1) if highest else 0.0,
-            "means": [part_of(float(np.clip(own[i], 0, 1))) for own in means],
+            "means": [part_of(float(np.clip(mean[i], 0, 1))) for mean in means],
         }
         for i in order
     ]
@@ -41,9 +41,9 @@ def balance_exhibit(contents: Contents) -> dict[str, Any]:
     return {"lines": lines, "left_out": left}
 
 
-def _mean_forecasts(problem: Problem, found: Distributions) -> Floats:
+def _mean_forecasts(problem: Problem, distributions: Distributions) -> Floats:
     """The mean probability of every class."""
-    claimed = np.array([bias.claimed for bias in found.remedy.class_biases])
+    claimed = np.array([bias.claimed for bias in distributions.remedy.class_biases])
     if problem.ordered:
         return np.diff(claimed, prepend=0.0, append=1.0)
     return np.array([1 - claimed[0], claimed[0]]) if problem.n_classes == 2 else claimed

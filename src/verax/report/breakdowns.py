@@ -38,21 +38,21 @@ class Breakdowns:
 def breakdown_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
     """What is summed in the subgroups of every column."""
     recipes = subgroup_recipes(handle, _request(problem, None, 1), plan)
-    found = {
+    by_column = {
         _NAME.format(column): BoundedRecipe(column, recipes, settings.report_subgroups)
         for column in handle.by
     }
     # Older versions saved none.
-    return {name: recipe for name, recipe in found.items() if handle.knows(recipe)}
+    return {name: recipe for name, recipe in by_column.items() if handle.knows(recipe)}
 
 
 def read_breakdowns(
-    handle: Handle, problem: Problem, plan: Resampling, found: Mapping[str, Any]
+    handle: Handle, problem: Problem, plan: Resampling, summaries: Mapping[str, Any]
 ) -> Breakdowns:
     """The largest subgroups of every breakdown."""
     shown, left_out, too_many = {}, {}, []
     for column, name in zip(handle.by, problem.by, strict=True):
-        sums: BoundedBreakdown | None = found.get(_NAME.format(column))
+        sums: BoundedBreakdown | None = summaries.get(_NAME.format(column))
         if sums is None:
             continue
         sums = sums.fitting(1)
@@ -83,7 +83,7 @@ def _request(problem: Problem, column: str | None, among: int) -> SubgroupReques
     rule = problem.calibrated_by
     rules = tuple(dict.fromkeys([rule, *problem.rules]))
     if problem.lists:
-        rule, rules = padded(rule), tuple(padded(each) for each in rules)
+        rule, rules = padded(rule), tuple(padded(other) for other in rules)
     return SubgroupRequest(column, rule, rules, problem.ordered, problem.costs, LEAST, among)
 
 

@@ -67,11 +67,11 @@ def _read(path: Path, known: bytes | None) -> str | None:
 
 def _is_private(path: Path) -> bool:
     """Whether only the user can write here, and the path is no link to elsewhere."""
-    found = path.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
         return False
     # Windows keeps the folders of users apart by other means.
-    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
 def _keep(text: str, path: Path) -> None:

@@ -44,27 +44,27 @@ def calibrated(
     at_once = set(shown)
     parted: dict[str, Decomposition] = {}
     looks: dict[str, SecondLook | None] = {}
-    found: dict[str, dict[int, ReliabilityPanel]] = {}
+    panels_of: dict[str, dict[int, ReliabilityPanel]] = {}
     for model, name in problem.models.items():
-        own = found[name] = {}
+        panels = panels_of[name] = {}
 
-        def also(i: int, event: SummedEvent, own: dict[int, ReliabilityPanel] = own) -> None:
+        def also(i: int, event: SummedEvent, panels: dict[int, ReliabilityPanel] = panels) -> None:
             if i in at_once and event.sums.n_groups is None:
-                own[i] = drawn.of(i, event)
+                panels[i] = drawn.of(i, event)
 
         fits = fitted(sums[model], rule, handle, tests, model, also)
         parts, looks[name] = fits.concluded(handle, again=problem.again)
         parted[name] = replace(parts, n_rows=problem.n_rows)
     shown = shown or most_miscalibrated(parted)
     for model, name in problem.models.items():
-        own, events = found[name], sums[model]
-        lacking = [i for i in shown if i not in own]
+        panels, events = panels_of[name], sums[model]
+        lacking = [i for i in shown if i not in panels]
 
         def panel(i: int, events: Events = events, look: SecondLook | None = looks[name]) -> ReliabilityPanel:
             return drawn.of(i, events.event(i, names[i]), look)
 
-        own |= zip(lacking, side_by_side(panel, lacking, events.n_rows) if lacking else [], strict=True)
-    return parted, {name: [own[i] for i in shown] for name, own in found.items()}
+        panels |= zip(lacking, side_by_side(panel, lacking, events.n_rows) if lacking else [], strict=True)
+    return parted, {name: [panels[i] for i in shown] for name, panels in panels_of.items()}
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def all_charts(contents: Contents) -> dict[str, Spec]:
     charts |= _charts_of_all(contents)
     n_panels = len(contents.findings[0].panels)
     for i in range(n_panels):
-        panels = [found.panels[i] for found in contents.findings]
+        panels = [model.panels[i] for model in contents.findings]
         drawing = panel_chart(170 if n_panels > 1 else 300)
         charts[f"panel-{i}"] = filled(drawing, {"curve": point_rows(panels), "bars": bar_rows(panels)})
     for i, name in enumerate(contents.breakdowns):
@@ -73,26 +73,26 @@ def all_charts(contents: Contents) -> dict[str, Spec]:
 
 
 def _dense_charts(contents: Contents) -> dict[str, Spec]:
-    found = [each.dense for each in contents.findings if each.dense is not None]
-    return {"classes": labelled(interval_chart("class", "mean loss"), class_rows(contents, found))}
+    dense = [model.dense for model in contents.findings if model.dense is not None]
+    return {"classes": labelled(interval_chart("class", "mean loss"), class_rows(contents, dense))}
 
 
 def _charts_of_all(contents: Contents) -> dict[str, Spec]:
     """Those of every kind of forecasts: curves after dropping cases, and recalibration."""
-    found = [each.own for each in contents.findings]
+    models = [model.details for model in contents.findings]
     charts: dict[str, Spec] = {}
-    if found[0].selected:
-        charts["retained"] = _curve_chart_of(curve_rows([each.retained for each in found]))
-        charts["selected"] = _curve_chart_of(curve_rows([each.selected for each in found]))
-    for i in range(len(found[0].remedy.curves)):
-        charts[f"remedy-{i}"] = filled(_before_after_chart(), {"rows": remedy_rows(found, i)})
+    if models[0].selected:
+        charts["retained"] = _curve_chart_of(curve_rows([model.retained for model in models]))
+        charts["selected"] = _curve_chart_of(curve_rows([model.selected for model in models]))
+    for i in range(len(models[0].remedy.curves)):
+        charts[f"remedy-{i}"] = filled(_before_after_chart(), {"rows": remedy_rows(models, i)})
     return charts
 
 
 def _list_charts(contents: Contents) -> dict[str, Spec]:
-    found = [each.places for each in contents.findings if each.places is not None]
-    charts = {"coverage": labelled(_coverage_chart(), coverage_rows(found), step=None)}
-    rows = length_rows(found)
+    lists = [model.places for model in contents.findings if model.places is not None]
+    charts = {"coverage": labelled(_coverage_chart(), coverage_rows(lists), step=None)}
+    rows = length_rows(lists)
     if rows:
         drawing = interval_chart("prediction", "loss above that of the longest", from_zero=True)
         charts["lengths"] = labelled(drawing, rows)
@@ -107,20 +107,20 @@ def filled(drawing: Spec, data: dict[str, Values]) -> Spec:
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def class_rows(contents: Contents, found: Sequence[Distributions]) -> Values:
+def class_rows(contents: Contents, models: Sequence[Distributions]) -> Values:
     """A row for each model, score and class."""
     names = contents.problem.titles
     return [
         interval_row(m, s, i, names[line.position], i, line.n_rows, mean, line.intervals[rule])
-        for m, own in enumerate(found)
-        for i, line in enumerate(own.by_class)
+        for m, model in enumerate(models)
+        for i, line in enumerate(model.by_class)
         for s, (rule, mean) in enumerate(line.means.items())
     ]
 
 
 def subgroup_rows(contents: Contents, name: str) -> Values:
     """A row for each model, score and subgroup of one breakdown."""
-    position = {found.name: m for m, found in enumerate(contents.findings)}
+    position = {model.name: m for m, model in enumerate(contents.findings)}
     lines = contents.subgroups[name].lines
     order = {label: i for i, label in enumerate(dict.fromkeys(line.label for line in lines))}
     rows = []
@@ -130,14 +130,14 @@ def subgroup_rows(contents: Contents, name: str) -> Values:
             score = next((x for x in line.card.scores.values() if inner_name(x) == name_of(rule)), None)
             if score is not None:
                 m, i, n = position.get(line.model, 0), order[line.label], line.card.n_rows
-                own = interval_row(m, s, i, label, i, n, score.mean, score.interval)
-                rows.append(own | {"flag": line.stands_out})
+                row = interval_row(m, s, i, label, i, n, score.mean, score.interval)
+                rows.append(row | {"flag": line.stands_out})
     return rows
 
 
 def model_rows(contents: Contents) -> Values:
     """A row for each model and score, the best first."""
-    position = {found.name: i for i, found in enumerate(contents.findings)}
+    position = {findings.name: i for i, findings in enumerate(contents.findings)}
     n = contents.problem.n_rows
     rows = []
     for s, (rule, models) in enumerate(contents.comparison.models.items()):
@@ -149,7 +149,7 @@ def model_rows(contents: Contents) -> Values:
 
 def difference_rows(contents: Contents) -> Values:
     """A row for each model but the best, and score: how much more it loses."""
-    position = {found.name: i for i, found in enumerate(contents.findings)}
+    position = {findings.name: i for i, findings in enumerate(contents.findings)}
     n = contents.problem.n_rows
     rows = []
     for s, (rule, models) in enumerate(contents.comparison.models.items()):
@@ -203,11 +203,11 @@ def point_rows(panels: list[ReliabilityPanel]) -> Values:
     ]
 
 
-def remedy_rows(found: Sequence[Distributions | ListFindings], i: int) -> Values:
+def remedy_rows(models: Sequence[Distributions | ListFindings], i: int) -> Values:
     """A row for each model and point of one event's curve, before and after recalibration."""
     rows = []
-    for m, own in enumerate(found):
-        for curve in own.remedy.curves[i : i + 1]:
+    for m, model in enumerate(models):
+        for curve in model.remedy.curves[i : i + 1]:
             for j, (label, points) in enumerate((("before", curve.before), ("after", curve.after))):
                 rows += [
                     {
@@ -226,8 +226,8 @@ def remedy_rows(found: Sequence[Distributions | ListFindings], i: int) -> Values
 def coverage_rows(models: Sequence[ListFindings]) -> Values:
     """A row for each model, number of places, and what is added up: claims, or what happened."""
     rows = []
-    for m, found in enumerate(models):
-        for place, happened, claimed in found.so_far():
+    for m, model in enumerate(models):
+        for place, happened, claimed in model.so_far():
             for i, (label, value) in enumerate((("listed so far", happened), ("claimed", claimed))):
                 rows.append({"m": m, "i": i, "label": label, "k": place, "value": finite(value)})
     return rows
@@ -236,15 +236,15 @@ def coverage_rows(models: Sequence[ListFindings]) -> Values:
 def length_rows(models: Sequence[ListFindings]) -> Values:
     """A row for each model, score and prediction that is shorter than the last."""
     rows = []
-    for m, found in enumerate(models):
-        if found.lengths is None:
+    for m, model in enumerate(models):
+        if model.lengths is None:
             continue
-        last = found.lengths.predictions[-1]
-        for s, rule in enumerate(found.lengths.means):
-            for i, each in enumerate(found.lengths.predictions[:-1]):
-                gap = found.lengths.difference(each, last, rule)
-                n = found.lengths.n_rows
-                rows.append(interval_row(m, s, i, each, i, n, gap.difference, list(gap.interval)))
+        last = model.lengths.predictions[-1]
+        for s, rule in enumerate(model.lengths.means):
+            for i, prediction in enumerate(model.lengths.predictions[:-1]):
+                gap = model.lengths.difference(prediction, last, rule)
+                n = model.lengths.n_rows
+                rows.append(interval_row(m, s, i, prediction, i, n, gap.difference, list(gap.interval)))
     return rows
 
 
@@ -283,7 +283,7 @@ def interval_chart(
     With `flags`, lines that are flagged have another colour and shape.
     """
     rows, filters = rows_of("rows"), ["datum.s == score && isValid(datum.mean)"]
-    own = filters if alone else [*filters, "datum.m == model"]
+    of_model = filters if alone else [*filters, "datum.m == model"]
     labels = {"labelExpr": LABEL, "labelLimit": 220, "ticks": False, "domain": False, "grid": True}
     y = category("i", sort={"field": "order", "op": "min"}, title=None, axis=labels)
     # Intervals end inside the plot: what touches its edge looks cut off.
@@ -302,8 +302,8 @@ def interval_chart(
     if from_zero:
         layers.append(layer("rule", "zero", fixed_rows({"zero": 0}), {"x": number("zero", **across)}))
     layers += [
-        layer("rule", "span", rows, {"x": number("low", **across), "x2": end("high"), "y": y}, *own),
-        layer("point", "mean", rows, {"x": x, "y": y, "tooltip": tooltip, **look}, *own),
+        layer("rule", "span", rows, {"x": number("low", **across), "x2": end("high"), "y": y}, *of_model),
+        layer("point", "mean", rows, {"x": x, "y": y, "tooltip": tooltip, **look}, *of_model),
     ]
     return chart(layers, _STEP, "score", "labels", *([] if alone else ["model"]))
 
@@ -339,7 +339,7 @@ def _curve_chart(n_orders: int) -> Spec:
 
 def panel_chart(height: int) -> Spec:
     """One event's reliability: the curve, the band of calibrated forecasts, the diagonal, the forecasts."""
-    curve, own = rows_of("curve"), "datum.m == model"
+    curve, of_model = rows_of("curve"), "datum.m == model"
     tooltip = [
         number("x", title="forecast", format=".3f"),
         number("y", title="happened", format=".3f"),
@@ -356,19 +356,19 @@ def panel_chart(height: int) -> Spec:
     band = {"x": _FORECAST, "y": number("low", title="happened", scale=_UNIT), "y2": end("high")}
     at = {"x": _FORECAST, "y": _HAPPENED}
     layers = [
-        layer("rect", "bar", rows_of("bars"), bars, own),
-        layer("area", "calibrated", curve, band, own),
+        layer("rect", "bar", rows_of("bars"), bars, of_model),
+        layer("area", "calibrated", curve, band, of_model),
         layer("line", "diagonal", _DIAGONAL, at),
         layer("line", "others", curve, {**at, "detail": category("m")}, "datum.m != model"),
-        layer("line", "observed", curve, at, own),
-        layer("point", "target", curve, {**at, "tooltip": tooltip}, own),
+        layer("line", "observed", curve, at, of_model),
+        layer("point", "target", curve, {**at, "tooltip": tooltip}, of_model),
     ]
     return chart(layers, height, "model")
 
 
 def _before_after_chart() -> Spec:
     """One event's reliability before and after recalibration, with the diagonal."""
-    rows, own = rows_of("rows"), "datum.m == model"
+    rows, of_model = rows_of("rows"), "datum.m == model"
     tooltip = [
         category("label", title="recalibration"),
         number("x", title="forecast", format=".3f"),
@@ -378,8 +378,8 @@ def _before_after_chart() -> Spec:
     at = {"x": _FORECAST, "y": _HAPPENED}
     layers = [
         layer("line", "diagonal", _DIAGONAL, at),
-        layer("line", "curve", rows, {**at, **told_apart(SERIES[1::-1], DASHES[1::-1], None)}, own),
-        layer("point", "target", rows, {**at, "tooltip": tooltip}, own),
+        layer("line", "curve", rows, {**at, **told_apart(SERIES[1::-1], DASHES[1::-1], None)}, of_model),
+        layer("point", "target", rows, {**at, "tooltip": tooltip}, of_model),
     ]
     return chart(layers, 170, "model")
 

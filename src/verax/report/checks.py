@@ -57,8 +57,8 @@ def checks_of(
 
 def _left_out(skipped: Skipped) -> Check:
     kind: Kind = "look" if skipped.caution else "note" if skipped.count else "fine"
-    found = ". ".join(filter(None, (str(skipped), skipped.caution)))
-    return Check("Invalid rows left out", kind, f"{found}.")
+    sentences = ". ".join(filter(None, (str(skipped), skipped.caution)))
+    return Check("Invalid rows left out", kind, f"{sentences}.")
 
 
 def _small(name: str, left: list[tuple[str, int]]) -> Check:
@@ -109,13 +109,13 @@ def _repeated(question: str, sketch: Sketch, what: str, none: str) -> Check:
 
 def _impossible(cards: Mapping[str, Scorecard]) -> Check:
     question = "Outcomes given probability zero"
-    found = {name: card for name, card in cards.items() if card.n_zero_probability}
-    if not found:
+    with_zeros = {name: card for name, card in cards.items() if card.n_zero_probability}
+    if not with_zeros:
         return Check(question, "fine", "None: every outcome had some probability.")
     texts = [
         f"{_of(name, cards)}{count(card.n_zero_probability, 'row')}"
         f"{_rows(card.zero_probability_rows, card.n_zero_probability)}"
-        for name, card in found.items()
+        for name, card in with_zeros.items()
     ]
     return Check(question, "look", f"{'; '.join(texts)}. Their log scores are infinite.")
 
@@ -146,10 +146,10 @@ def _dense_checks(
 
 
 def _repeated_ids(sketch: Sketch) -> Check:
-    found = _repeated("Duplicate ids", sketch, "an earlier id", "No two rows{} have the same id.")
+    check = _repeated("Duplicate ids", sketch, "an earlier id", "No two rows{} have the same id.")
     belong = "If their rows belong together, pass them as groups: intervals widen."
-    kind: Kind = "fine" if found.kind == "fine" else "note"
-    return Check(found.question, kind, found.answer.replace(_COPIES, belong))
+    kind: Kind = "fine" if check.kind == "fine" else "note"
+    return Check(check.question, kind, check.answer.replace(_COPIES, belong))
 
 
 def _sums(survey: Survey, models: list[str]) -> Check:
@@ -159,10 +159,10 @@ def _sums(survey: Survey, models: list[str]) -> Check:
     if survey.off[:, 1].max() <= OFF:
         return Check(question, "fine", "Every row sums to 1 within a millionth.")
     counts = {name: n for name, (n, _) in zip(models, survey.off.tolist(), strict=True) if n}
-    each = "; ".join(f"{_of(name, dict.fromkeys(models))}{count(n, 'row')}" for name, n in counts.items())
+    rows = "; ".join(f"{_of(name, dict.fromkeys(models))}{count(n, 'row')}" for name, n in counts.items())
     verb = "differs" if list(counts.values()) == [1] else "differ"
     text = (
-        f"{each} {verb} from 1 by more than a millionth{_rows(survey.off_rows, max(counts.values()))}, by up "
+        f"{rows} {verb} from 1 by more than a millionth{_rows(survey.off_rows, max(counts.values()))}, by up "
         f"to {survey.off[:, 1].max():.2g}. "
     )
     used = "All rows were rescaled, as asked." if survey.rescaled else "That is within the tolerance."
@@ -228,63 +228,65 @@ def _certain(survey: Survey, shares: Mapping[str, float]) -> Check:
 def _list_checks(problem: Problem, survey: ListSurvey, cards: Mapping[str, Scorecard]) -> list[Check]:
     counts = dict(zip(cards, survey.models.values(), strict=True))
 
-    def each(question: str, look: Callable[[Problem, ListCounts], tuple[Kind, str]]) -> Check:
-        return _each(question, {name: look(problem, found) for name, found in counts.items()})
+    def of_models(question: str, look: Callable[[Problem, ListCounts], tuple[Kind, str]]) -> Check:
+        return _each(question, {name: look(problem, lists) for name, lists in counts.items()})
 
     no_copies = "No two rows{} have the same outcome and the same list."
     return [
-        each("Invalid lists", _invalid),
+        of_models("Invalid lists", _invalid),
         Check("Classes listed twice", "fine", "None: lists that name a class twice are refused."),
-        each("Lists that sum to more than 1", _over),
-        each("Order of the listed classes", _order),
-        each("Ties within a list", _tied),
-        each("Lengths of lists", _lengths),
-        each("Listed classes with probability zero", _zeros),
+        of_models("Lists that sum to more than 1", _over),
+        of_models("Order of the listed classes", _order),
+        of_models("Ties within a list", _tied),
+        of_models("Lengths of lists", _lengths),
+        of_models("Listed classes with probability zero", _zeros),
         _repeated("Duplicate lists", survey.rows, "an earlier one in outcome and list", no_copies),
         _uncovered(cards),
         _impossible(cards),
     ]
 
 
-def _each(question: str, found: Mapping[str, tuple[Kind, str]]) -> Check:
+def _each(question: str, answers: Mapping[str, tuple[Kind, str]]) -> Check:
     """One check of the lists of every model; the gravest answer gives its kind."""
     order: tuple[Kind, ...] = ("fine", "note", "look")
-    kind = max((kind for kind, _ in found.values()), key=order.index)
-    shown = {name: text for name, (own, text) in found.items() if own == kind or kind != "fine"}
+    kind = max((kind for kind, _ in answers.values()), key=order.index)
+    shown = {
+        name: text for name, (answer_kind, text) in answers.items() if answer_kind == kind or kind != "fine"
+    }
     texts = dict.fromkeys(shown.values())
     if len(texts) == 1:
         return Check(question, kind, next(iter(texts)))
     return Check(question, kind, " ".join(f"{name}: {text}" for name, text in shown.items()))
 
 
-def _invalid(_: Problem, found: ListCounts) -> tuple[Kind, str]:
-    n = found.n_invalid
+def _invalid(_: Problem, lists: ListCounts) -> tuple[Kind, str]:
+    n = lists.n_invalid
     if not n:
         return "fine", "None: no unlisted class has more than a listed one."
-    share = n / found.n_lists
+    share = n / lists.n_lists
     gives = "gives" if n == 1 else "give"
     text = (
         f"{count(n, 'list')} ({percent(share)}) {gives} an unlisted class more than a listed one"
-        f"{_rows(found.invalid_rows, n)}. They are scored as their largest valid sublists, which lose "
-        f"{number(found.cut / n, 1)} of {number(found.entries / n, 1)} classes on average, with a fine."
+        f"{_rows(lists.invalid_rows, n)}. They are scored as their largest valid sublists, which lose "
+        f"{number(lists.cut / n, 1)} of {number(lists.entries / n, 1)} classes on average, with a fine."
     )
     return "look" if share > 0.01 else "note", text
 
 
-def _over(_: Problem, found: ListCounts) -> tuple[Kind, str]:
-    n, largest = found.n_over, found.largest
+def _over(_: Problem, lists: ListCounts) -> tuple[Kind, str]:
+    n, largest = lists.n_over, lists.largest
     if not n:
         return "fine", "None: every list sums to 1 or less."
     text = (
         f"{count(n, 'list')} {'sums' if n == 1 else 'sum'} to more than 1, by at most "
-        f"{number(largest - 1)}{_rows(found.over_rows, n)}. That is within the tolerance for rounding; "
+        f"{number(largest - 1)}{_rows(lists.over_rows, n)}. That is within the tolerance for rounding; "
         "nothing is left to unlisted classes."
     )
     return "note" if largest > 1 + 1e-9 else "fine", text
 
 
-def _order(_: Problem, found: ListCounts) -> tuple[Kind, str]:
-    n = found.n_moved
+def _order(_: Problem, lists: ListCounts) -> tuple[Kind, str]:
+    n = lists.n_moved
     if n is None:
         return "fine", "Lists were sorted where the most likely class was not first."
     if not n:
@@ -292,28 +294,28 @@ def _order(_: Problem, found: ListCounts) -> tuple[Kind, str]:
     return "note", f"{count(n, 'entry', 'entries')} came after a less likely one; lists were sorted."
 
 
-def _tied(_: Problem, found: ListCounts) -> tuple[Kind, str]:
-    n = found.n_tied
+def _tied(_: Problem, lists: ListCounts) -> tuple[Kind, str]:
+    n = lists.n_tied
     if not n:
         return "fine", "None: every list has a clear order."
     has = "has" if n == 1 else "have"
-    text = f"{count(n, 'list')} ({percent(n / found.n_lists)}) {has} ties{_rows(found.tied_rows, n)}."
+    text = f"{count(n, 'list')} ({percent(n / lists.n_lists)}) {has} ties{_rows(lists.tied_rows, n)}."
     return "note", f"{text} Ties share their places, except for accuracy."
 
 
-def _lengths(problem: Problem, found: ListCounts) -> tuple[Kind, str]:
-    shortest, longest, n = found.shortest, found.longest, found.n_empty
+def _lengths(problem: Problem, lists: ListCounts) -> tuple[Kind, str]:
+    shortest, longest, n = lists.shortest, lists.longest, lists.n_empty
     span = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
     text = f"Every list has {span} of {problem.n_classes:,} classes." if problem.n_classes < 10**15 else ""
     if n:
-        text += f" {count(n, 'list')} {'is' if n == 1 else 'are'} empty{_rows(found.empty_rows, n)}."
+        text += f" {count(n, 'list')} {'is' if n == 1 else 'are'} empty{_rows(lists.empty_rows, n)}."
     return ("look" if n else "note" if shortest < longest else "fine"), text.strip()
 
 
-def _zeros(_: Problem, found: ListCounts) -> tuple[Kind, str]:
-    if not found.n_zeros:
+def _zeros(_: Problem, lists: ListCounts) -> tuple[Kind, str]:
+    if not lists.n_zeros:
         return "fine", "None."
-    n = count(found.n_zeros, "entry", "entries")
+    n = count(lists.n_zeros, "entry", "entries")
     return "note", f"{n}. Zero means impossible. Is that intended?"
 
 

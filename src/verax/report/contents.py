@@ -113,12 +113,12 @@ class ListFindings:
 
     def so_far(self) -> list[tuple[int, float, float]]:
         """For the first places the share of outcomes among them, and the share claimed."""
-        found, claimed, happened = [], 0.0, 0.0
+        sums, claimed, happened = [], 0.0, 0.0
         places = [claim for claim in self.claims if claim.name not in (ANY, WHOLE)]
         for i, claim in enumerate(places, start=1):
             claimed, happened = claimed + claim.share * claim.claimed, happened + claim.share * claim.happened
-            found.append((i, happened, claimed))
-        return found
+            sums.append((i, happened, claimed))
+        return sums
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
@@ -156,11 +156,11 @@ class Findings:
     raters: RaterStudy | None = None
 
     @property
-    def own(self) -> Distributions | ListFindings:
+    def details(self) -> Distributions | ListFindings:
         """What is particular to its kind of forecasts, of which each has a remedy and curves."""
-        found = self.dense if self.places is None else self.places
-        assert found is not None
-        return found
+        details = self.dense if self.places is None else self.places
+        assert details is not None
+        return details
 
     def score(self, rule: str) -> CardLine:
         """The line of the card with a rule's name; of lists, with that of the rule that is padded."""
@@ -234,8 +234,8 @@ class Contents:
 
     def skill(self, model: str, rule: str) -> tuple[float, tuple[float, float]]:
         """One minus the mean loss over that of the reference, with its interval."""
-        found = next(m for m in self.comparison.models[rule] if m.name == model)
-        return found.skill, found.skill_interval
+        standing = next(m for m in self.comparison.models[rule] if m.name == model)
+        return standing.skill, standing.skill_interval
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
@@ -249,8 +249,8 @@ class Contents:
             "confidence": self.confidence,
             "seed": self.seed,
             "replicates": self.replicates,
-            "models": {found.name: self._model(found) for found in self.findings},
-            "subgroups": {name: found.to_dict(stored=False) for name, found in self.subgroups.items()},
+            "models": {part.name: self._model(part) for part in self.findings},
+            "subgroups": {name: part.to_dict(stored=False) for name, part in self.subgroups.items()},
             "left_out": {name: [list(pair) for pair in left] for name, left in self.parts.left_out.items()},
             "comparison": self.comparison.to_dict(stored=False),
             **({} if self.thresholds is None else self.thresholds.to_dict()),
@@ -259,24 +259,24 @@ class Contents:
             "skipped": None if problem.skipped is None else problem.skipped.to_dict(),
         }
 
-    def _model(self, found: Findings) -> dict[str, Any]:
+    def _model(self, model: Findings) -> dict[str, Any]:
         skills = {}
         for rule in self.comparison.models:
-            skill, interval = self.skill(found.name, rule)
+            skill, interval = self.skill(model.name, rule)
             skills[rule] = {
                 "skill": skill,
                 "interval": list(interval),
                 "reference": self.comparison.reference,
             }
-        own = found.places.to_dict() if found.places is not None else {}
-        if found.dense is not None:
-            own = found.dense.to_dict(self.problem)
-            own["reliability"] = [panel.to_dict() for panel in found.panels]
+        details = model.places.to_dict() if model.places is not None else {}
+        if model.dense is not None:
+            details = model.dense.to_dict(self.problem)
+            details["reliability"] = [panel.to_dict() for panel in model.panels]
         return {
-            "card": found.card.with_skipped(self.problem.skipped).to_dict(stored=False),
+            "card": model.card.with_skipped(self.problem.skipped).to_dict(stored=False),
             "skill": skills,
-            "decomposition": found.decomposition.to_dict(stored=False),
-            "worst": found.worst.to_dict(stored=False),
-            **({} if found.raters is None else {"raters": found.raters.to_dict(stored=False)}),
-            **own,
+            "decomposition": model.decomposition.to_dict(stored=False),
+            "worst": model.worst.to_dict(stored=False),
+            **({} if model.raters is None else {"raters": model.raters.to_dict(stored=False)}),
+            **details,
         }

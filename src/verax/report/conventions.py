@@ -22,12 +22,14 @@ def definitions_of(contents: Contents) -> list[Definition]:
     card = contents.findings[0].card
     if not contents.problem.lists:
         return definitions(card)
-    found = []
+    padded_rules = []
     for line in card.scores.values():
         if line.rule is not None:
-            name, own = inner_name(line), of_rule(line, line.rule, contents.problem.n_classes)
-            found.append(replace(own, title=f"{title_of(name)}, padded", errata=ERRATA.get(name, ())))
-    return found
+            name, definition = inner_name(line), of_rule(line, line.rule, contents.problem.n_classes)
+            padded_rules.append(
+                replace(definition, title=f"{title_of(name)}, padded", errata=ERRATA.get(name, ()))
+            )
+    return padded_rules
 
 
 def methods_of(contents: Contents) -> list[str]:
@@ -124,8 +126,11 @@ def _two_ways(counts: tuple[int, int]) -> str:
 
 def _all_rows(contents: Contents) -> str:
     """Which figures are of all rows."""
-    tried = [found.own.remedy.recalibration for found in contents.findings]
-    part = any(each is not None and each.n_rows < contents.problem.n_rows for each in tried)
+    tried = [model.details.remedy.recalibration for model in contents.findings]
+    part = any(
+        recalibration is not None and recalibration.n_rows < contents.problem.n_rows
+        for recalibration in tried
+    )
     but = " except those of recalibration, which is tried on a random sample" if part else ""
     return f"Nothing was clipped, and no valid row was left out: every figure is of all rows{but}."
 
@@ -151,7 +156,7 @@ def _calibration_method(contents: Contents) -> str:
         tests.append(
             f"{top}against the number of hits expected of independent draws with these probabilities"
         )
-    if any(found.dense is not None and found.dense.slopes is not None for found in contents.findings):
+    if any(model.dense is not None and model.dense.slopes is not None for model in contents.findings):
         tests.append("calibration slope 1 and intercept 0, by a Wald test with Holm's correction")
     times = {1: "once", 2: "in two ways", 3: "in three ways"}[len(tests)]
     after = " Significant means after Holm's correction over these tests." if len(tests) > 1 else ""
@@ -171,10 +176,11 @@ def paragraph_of(contents: Contents) -> str:
     )
     if problem.grouped:
         against = against.replace("rows", "groups")
-        found = contents.findings[0].card.n_groups or 0
-        units = f"{in_words(found)} of rows, which were resampled together"
-        if isinstance(found, tuple):
-            units = f"groups of rows of two kinds ({found[0]:,} and {found[1]:,}). {_two_ways(found)[:-1]}"
+        n_groups = contents.findings[0].card.n_groups or 0
+        units = f"{in_words(n_groups)} of rows, which were resampled together"
+        if isinstance(n_groups, tuple):
+            first, second = n_groups
+            units = f"groups of rows of two kinds ({first:,} and {second:,}). {_two_ways(n_groups)[:-1]}"
     texts = [
         f"Predicted probabilities of {large(problem.n_classes)}{' ordered' if problem.ordered else ''} "
         f"classes for {problem.n_rows:,} rows were evaluated with the "

@@ -212,20 +212,20 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """What is claimed: which model to keep, how sure that is, whether it is calibrated, what helps."""
-        found = verdict_of(self.contents)
-        return found.with_source(self.typed) if self.typed else found
+        claims = verdict_of(self.contents)
+        return claims.with_source(self.typed) if self.typed else claims
 
     @property
     def subgroups(self) -> dict[str, Subgroups]:
         """The subgroups that are shown, by the name of the breakdown."""
         return dict(self.contents.subgroups)
 
-    def with_subgroups(self, found: Mapping[str, Subgroups]) -> Report:
+    def with_subgroups(self, subgroups: Mapping[str, Subgroups]) -> Report:
         """The same report with subgroups that `subgroups` has found, instead of its own.
 
         Parameters
         ----------
-        found : mapping of str to Subgroups
+        subgroups : mapping of str to Subgroups
             The subgroups, by the name of the breakdown.
 
         Returns
@@ -233,7 +233,7 @@ class Report:
         Report
             A new report.
         """
-        parts = Breakdowns(dict(found), {name: [] for name in found})
+        parts = Breakdowns(dict(subgroups), {name: [] for name in subgroups})
         return replace(self, contents=in_one_family(replace(self.contents, parts=parts)))
 
     def __repr__(self) -> str:
@@ -295,7 +295,7 @@ class Report:
             "title": self.title,
             "source": self.source,
             "verdict": str(self.verdict),
-            "findings": [each.to_dict() for each in self.verdict.findings],
+            "findings": [finding.to_dict() for finding in self.verdict.findings],
             "made": self.made,
             "command": self.command,
             "read": self.read,
@@ -304,9 +304,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything on the page as strict JSON; infinities are texts, NaN is None."""
-        found = plain(self._as_dict())
-        assert isinstance(found, dict)
-        return found
+        facts = plain(self._as_dict())
+        assert isinstance(facts, dict)
+        return facts
 
     def _as_dict(self) -> dict[str, Any]:
         return self._about() | self.contents.to_dict()

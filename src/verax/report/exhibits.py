@@ -92,22 +92,22 @@ def _bins(points: Any) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def _calibration_verdict(contents: Contents, found: Findings) -> str:
+def _calibration_verdict(contents: Contents, model: Findings) -> str:
     """The claims about the calibration of a model, and the numbers behind them."""
-    if found.places is not None:
-        return _claims_verdict(contents, found.places)
-    assert found.dense is not None
-    sure, line = found.dense.overconfidence, found.dense.slope
+    if model.places is not None:
+        return _claims_verdict(contents, model.places)
+    assert model.dense is not None
+    sure, line = model.dense.overconfidence, model.dense.slope
     facts = [f"Most likely class: {two_shares(sure.claimed, 'claimed', sure.right, 'correct')}"]
-    if line is not None and found.dense.slopes is not None:
-        of = f" of {clean(found.dense.slopes.prefix + line.name)}" if len(found.dense.slopes) > 1 else ""
+    if line is not None and model.dense.slopes is not None:
+        of = f" of {clean(model.dense.slopes.prefix + line.name)}" if len(model.dense.slopes) > 1 else ""
         ends = f"{100 * contents.confidence:g}% CI {span(line.slope_interval, 2)}"
         facts.append(f"calibration slope{of} {number(line.slope, 2)} ({ends})")
-    whole = found.decomposition.whole
+    whole = model.decomposition.whole
     if whole.p_value is not None:
         kind = "thresholds" if contents.problem.ordered else "classes"
         facts.append(f"miscalibration of all {kind}, {p_of(whole)}")
-    claims = " ".join(each.text for each in calibration_of(contents, found))
+    claims = " ".join(finding.text for finding in calibration_of(contents, model))
     return f"{claims} {'; '.join(facts)}."
 
 
@@ -123,9 +123,9 @@ def _claim(claim: ListClaim) -> dict[str, str]:
     }
 
 
-def _claims_verdict(contents: Contents, found: ListFindings) -> str:
+def _claims_verdict(contents: Contents, lists: ListFindings) -> str:
     level = 1 - contents.confidence
-    off = [c for c in found.claims if c.p_adjusted is not None and c.p_adjusted <= level]
+    off = [c for c in lists.claims if c.p_adjusted is not None and c.p_adjusted <= level]
     off = [c for c in off if c.name.startswith("place")]
     if not off:
         return "No place claims significantly more or less than happens."
@@ -140,17 +140,17 @@ def _claims_verdict(contents: Contents, found: ListFindings) -> str:
 
 def coverage_exhibit(contents: Contents) -> list[dict[str, Any]]:
     """How many outcomes are among the first places of each model's lists, and how many were claimed."""
-    found = []
-    for each in contents.findings:
-        assert each.places is not None
-        whole = each.places.whole
-        rows = [(f"{k}", percent(a, 1), percent(b, 1)) for k, a, b in each.places.so_far()]
+    tables = []
+    for model in contents.findings:
+        assert model.places is not None
+        whole = model.places.whole
+        rows = [(f"{k}", percent(a, 1), percent(b, 1)) for k, a, b in model.places.so_far()]
         words = (
             f"The outcome is listed in {percent(whole.happened, 1)} of the rows; the lists claim "
             f"{percent(whole.claimed, 1)}, {claim_words(whole, Level.at(contents.confidence))}."
         )
-        found.append({"rows": rows, "words": words})
-    return found
+        tables.append({"rows": rows, "words": words})
+    return tables
 
 
 def lengths_exhibit(contents: Contents) -> dict[str, Any] | None:
@@ -158,25 +158,25 @@ def lengths_exhibit(contents: Contents) -> dict[str, Any] | None:
     known = [None if f.places is None else f.places.lengths for f in contents.findings]
     if not any(known):
         return None
-    return {"models": [None if found is None else _length_table(found) for found in known]}
+    return {"models": [None if lengths is None else _length_table(lengths) for lengths in known]}
 
 
-def _length_table(found: LengthComparison) -> dict[str, Any]:
-    last = found.predictions[-1]
+def _length_table(lengths: LengthComparison) -> dict[str, Any]:
+    last = lengths.predictions[-1]
     rules = []
-    for rule in found.means:
+    for rule in lengths.means:
         rows = []
-        for each, mean in zip(found.predictions, found[rule], strict=True):
-            gap = found.difference(each, last, rule)
-            rows.append((each, number(mean), number(gap.difference), span(gap.interval)))
-        enough = {share: found.length_within(rule, share) for share in (0.05, 0.01)}
+        for prediction, mean in zip(lengths.predictions, lengths[rule], strict=True):
+            gap = lengths.difference(prediction, last, rule)
+            rows.append((prediction, number(mean), number(gap.difference), span(gap.interval)))
+        enough = {share: lengths.length_within(rule, share) for share in (0.05, 0.01)}
         whole = "the full distribution" if last == "full" else "the lists as given"
         words = "; ".join(
             f"within {percent(share)} of {whole}: {'no shorter list' if k is None else f'lists of {k}'}"
             for share, k in enough.items()
         )
         rules.append({"title": title_of(rule), "rows": rows, "words": f"{words[0].upper()}{words[1:]}."})
-    sentences = zip(found.means, found.comparability(), strict=True)
+    sentences = zip(lengths.means, lengths.comparability(), strict=True)
     texts = [f"{title_of(rule)}{text.removeprefix(rule)}" for rule, text in sentences]
     return {"rules": rules, "last": last, "comparability": texts}
 
@@ -186,16 +186,16 @@ def _length_table(found: LengthComparison) -> dict[str, Any]:
 
 def curves_exhibit(contents: Contents) -> dict[str, Any]:
     """The curves of what is left when rows are removed."""
-    found = [f.own for f in contents.findings]
-    titles = {curve.metric: _metric_title(curve) for curve in found[0].retained}
+    models = [f.details for f in contents.findings]
+    titles = {curve.metric: _metric_title(curve) for curve in models[0].retained}
     return {
         "metrics": list(titles.values()),
-        "retained_band": _band(found[0].retained, contents.confidence),
-        "selected_band": _band(found[0].selected, contents.confidence),
+        "retained_band": _band(models[0].retained, contents.confidence),
+        "selected_band": _band(models[0].selected, contents.confidence),
         "caution": SEES_THE_OUTCOME,
         "cuts": _CUTS,
-        "retained": [_curve_table(each.retained) for each in found],
-        "selected": [_curve_table(each.selected) for each in found],
+        "retained": [_curve_table(model.retained) for model in models],
+        "selected": [_curve_table(model.selected) for model in models],
     }
 
 
@@ -231,9 +231,9 @@ def _curve_table(curves: list[RetentionCurve]) -> list[dict[str, Any]]:
 # ---- decisions ---------------------------------------------------------------------------------
 
 
-def confusion_exhibit(contents: Contents, found: Findings) -> dict[str, Any]:
+def confusion_exhibit(contents: Contents, model: Findings) -> dict[str, Any]:
     """One model's decisions: a matrix, or the mistakes that matter most where it would be too large."""
-    problem, counts = contents.problem, found.card.confusion
+    problem, counts = contents.problem, model.card.confusion
     if counts is None:
         return {
             "matrix": None,
@@ -246,7 +246,7 @@ def confusion_exhibit(contents: Contents, found: Findings) -> dict[str, Any]:
     return {
         "matrix": _matrix(problem.titles, counts, costs) if small else None,
         "listed": [] if small else _confused(problem.titles, counts, costs),
-        "words": _cost_words(contents, found),
+        "words": _cost_words(contents, model),
         "costly": costs is not None,
     }
 
@@ -301,9 +301,9 @@ def _confused(names: tuple[str, ...], counts: Any, costs: Any) -> list[dict[str,
     return rows
 
 
-def _cost_words(contents: Contents, found: Findings) -> str:
+def _cost_words(contents: Contents, model: Findings) -> str:
     costs = contents.problem.costs
-    decisions = None if found.dense is None else found.dense.decisions
+    decisions = None if model.dense is None else model.dense.decisions
     if costs is None or decisions is None:
         return "Decisions take the most likely class. No costs were given, so every mistake counts the same."
     kind = f"{costs.replace('_', '-')} costs" if isinstance(costs, str) else "the costs given"
@@ -324,8 +324,8 @@ def _cost_words(contents: Contents, found: Findings) -> str:
 def by_class_exhibit(contents: Contents) -> dict[str, Any]:
     """The losses by class."""
     problem = contents.problem
-    found = [f.dense.by_class for f in contents.findings if f.dense is not None]
-    shown = len(found[0])
+    models = [f.dense.by_class for f in contents.findings if f.dense is not None]
+    shown = len(models[0])
     observed = int((contents.findings[0].card.class_counts > 0).sum())
     left = (
         f"Shown are the {shown} of {observed:,} classes that most of the loss comes from."
@@ -344,7 +344,7 @@ def by_class_exhibit(contents: Contents) -> dict[str, Any]:
                 }
                 for line in lines
             ]
-            for lines in found
+            for lines in models
         ],
     }
 
@@ -358,41 +358,43 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
     if name in contents.parts.too_many:
         words = "There are too many different values to keep their subgroups while rows are read once."
         return {"name": name, "lines": [], "words": words, "flagged": ""}
-    found = contents.subgroups.get(name)
+    subgroups = contents.subgroups.get(name)
     left = contents.parts.left_out[name]
     words = ""
     if left:
         words = f"{count(len(left), 'subgroup')} left out, too small or too many; see the data checks."
-        if found is not None and not found.untested:
-            total = len(left) + len({line.label for line in found.lines})
+        if subgroups is not None and not subgroups.untested:
+            total = len(left) + len({line.label for line in subgroups.lines})
             words += f" The p-values are corrected for all {total:,} subgroups."
-    if found is None:
+    if subgroups is None:
         enough = f"{LEAST} rows" + (" of at least two groups" if contents.problem.grouped else "")
         words = f"No subgroup is large enough: it takes {enough}."
         return {"name": name, "lines": [], "words": words, "flagged": ""}
-    lines = subgroup_lines(found, several=len(contents.findings) > 1)
-    verdict = str(Verdict(each for each in found.verdict.findings if each.claim not in _OF_MODELS))
-    if found.untested and not contents.problem.grouped:
+    lines = subgroup_lines(subgroups, several=len(contents.findings) > 1)
+    verdict = str(
+        Verdict(finding for finding in subgroups.verdict.findings if finding.claim not in _OF_MODELS)
+    )
+    if subgroups.untested and not contents.problem.grouped:
         verdict = "Calibration was not tested: with this many rows and classes it would take too long."
-    if found.within_groups:
+    if subgroups.within_groups:
         words = f"{WITHIN_GROUPS} {words}".strip()
-    rule = title_of(found.rule.removeprefix("padded(").removesuffix(")"))
+    rule = title_of(subgroups.rule.removeprefix("padded(").removesuffix(")"))
     return {
         "name": clean(name),
         "lines": lines,
         "words": words,
         "flagged": verdict,
-        "any_flagged": any(line.stands_out for line in found.lines),
-        "leaders": found.leaders,
+        "any_flagged": any(line.stands_out for line in subgroups.lines),
+        "leaders": subgroups.leaders,
         "rule": rule,
     }
 
 
-def subgroup_lines(found: Subgroups, *, several: bool) -> list[dict[str, Any]]:
+def subgroup_lines(subgroups: Subgroups, *, several: bool) -> list[dict[str, Any]]:
     """The lines of the table of subgroups; with the model where there are several."""
     lines = []
-    for line in found.lines:
-        score = score_of(line.card, found.rule)
+    for line in subgroups.lines:
+        score = score_of(line.card, subgroups.rule)
         lines.append(
             {
                 "label": clean(line.label),

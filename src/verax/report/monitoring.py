@@ -104,7 +104,7 @@ def _drawings(history: MonitorHistory, began: tuple[Any, Any, Any] | None, size:
     losses, evidence = history._panels(began)
     what = "each time step" if size == 1 else f"every {size} time steps"
     known = len(losses.lines) > 1
-    found = [
+    drawings = [
         f"<h2>Mean {escape(title_of(history.rule))}</h2>",
         lines(
             losses,
@@ -129,8 +129,8 @@ def _drawings(history: MonitorHistory, began: tuple[Any, Any, Any] | None, size:
         happened = Line("", places, [event.happened for event in events])
         caption = f"{name}: mean probability in grey, frequency in blue"
         panel = replace(losses, lines=[stated, happened], levels=())
-        found.append(lines(panel, caption, height=170, wide=330))
-    return [*found, "</div>"]
+        drawings.append(lines(panel, caption, height=170, wide=330))
+    return [*drawings, "</div>"]
 
 
 def _subgroups(monitor: Monitor) -> list[str]:
@@ -145,11 +145,11 @@ def _subgroups(monitor: Monitor) -> list[str]:
     for (column, label, claim), log in periods[-1].logs.items():
         if column:
             strongest[column, label] = max(strongest.get((column, label), (-math.inf, "")), (log, claim))
-    found = [
+    ranked = [
         (f"{column} = {label}", rows.get((column, label), 0), claim, math.exp(min(log, 700.0)))
         for (column, label), (log, claim) in sorted(strongest.items(), key=lambda pair: -pair[1][0])
     ]
-    if not found:
+    if not ranked:
         return []
     table = Table(
         [
@@ -158,7 +158,7 @@ def _subgroups(monitor: Monitor) -> list[str]:
             Column("claim", "strongest evidence against", value=lambda line: line[2], right=False),
             Column("evidence", "evidence", ".3g", lambda line: line[3]),
         ],
-        found,
+        ranked,
     )
     note = "Evidence against the probabilities of each subgroup; an alarm allows for all claims together."
     return ["<h2>Subgroups</h2>", f'<p class="soft">{note}</p>', table_of(table, "Subgroups")]

@@ -37,14 +37,14 @@ def find_places(
     handle: Handle,
     problem: Problem,
     plan: Resampling,
-    found: Summaries,
+    summaries: Summaries,
     model: str,
     full: Rows | None,
     remedy: RecalibrationBenefit,
     drawn_curves: Sequence[RetentionCurve],
 ) -> ListFindings:
     """What the lists of a model claim; `full` are the distributions that they were cut from, if they were."""
-    stated = found[f"{model}/stated"]
+    stated = summaries[f"{model}/stated"]
     drawn = replace(plan, replicates=settings.report_bands)
     curves = read_reliability(
         stated, ListEventRecipe(model, CURVES_OF_PLACES), handle, drawn, again=problem.again
@@ -53,7 +53,7 @@ def find_places(
     return ListFindings(
         curves,
         read_claims(stated, PLACES),
-        _lengths(handle, problem, plan, found, model, full),
+        _lengths(handle, problem, plan, summaries, model, full),
         remedy,
         retained=[curve for curve in drawn_curves if curve.sees_outcome],
         selected=[curve for curve in drawn_curves if not curve.sees_outcome],
@@ -61,10 +61,10 @@ def find_places(
 
 
 def decomposed(
-    handle: Handle, found: Summaries, problem: Problem, plan: Resampling, model: str
+    handle: Handle, summaries: Summaries, problem: Problem, plan: Resampling, model: str
 ) -> Decomposition:
     """The decomposition of the Brier score of the events that the lists of a model define."""
-    scored: ListSums = found[f"{model}/scored"]
+    scored: ListSums = summaries[f"{model}/scored"]
     totals = scored.totals.high
     entries = problem.n_rows * float(totals[LENGTH] / totals[WEIGHT])
     tested = replace(plan, replicates=list_replicates(entries))
@@ -77,22 +77,22 @@ def length_rules(problem: Problem) -> tuple[Padded, ...]:
 
 
 def _lengths(
-    handle: Handle, problem: Problem, plan: Resampling, found: Summaries, model: str, full: Rows | None
+    handle: Handle, problem: Problem, plan: Resampling, summaries: Summaries, model: str, full: Rows | None
 ) -> LengthComparison | None:
     """What shorter lists would lose against the full distribution, or against the lists as they are."""
     if full is not None:
-        own = InMemory({model: full})
-        return compare_lengths(own, rule=list(problem.rules), confidence=plan.confidence)
-    shorter: UnitSums | None = found.by_name.get(f"{model}/lengths")
+        forecasts = InMemory({model: full})
+        return compare_lengths(forecasts, rule=list(problem.rules), confidence=plan.confidence)
+    shorter: UnitSums | None = summaries.by_name.get(f"{model}/lengths")
     if shorter is None:
         return None
-    card: ListCard = found[f"{model}/card"]
+    card: ListCard = summaries[f"{model}/card"]
     return read_known_lengths(
         handle,
         LengthRecipe(model, length_rules(problem)),
         shorter,
-        found["survey"].models[model].longest,
-        found,
+        summaries["survey"].models[model].longest,
+        summaries,
         {"": card.of_lists},
         plan.confidence,
     )

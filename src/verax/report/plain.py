@@ -42,8 +42,8 @@ def save_page(text: str, path: str | Path) -> None:
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """The numbers that readers look for first."""
-    each = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
-    return f'<dl class="facts">{"".join(each)}</dl>'
+    entries = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
+    return f'<dl class="facts">{"".join(entries)}</dl>'
 
 
 def folded(summary: str, lines: Sequence[str]) -> str:
@@ -58,11 +58,11 @@ def table_of(table: Table, name: str, *, fold: bool = False) -> str:
 
     def line(cells: Sequence[str], tag: str) -> str:
         labels = [f' data-head="{escape(text, quote=True)}"' if tag == "td" else "" for text in head]
-        own = (
+        marked = (
             f"<{tag}{kind}{label}>{escape(_HYPHEN.sub('−', cell))}</{tag}>"
             for cell, kind, label in zip(cells, kinds, labels, strict=True)
         )
-        return f"<tr>{''.join(own)}</tr>"
+        return f"<tr>{''.join(marked)}</tr>"
 
     title = table.title or name
     body = "".join(line(row, "td") for row in rows)

@@ -133,14 +133,14 @@ class Problem:
             compared=chosen[:1] if handle.lists and rules is None else tuple(compared),
         )
 
-    def counted(self, handle: Handle, found: Summaries) -> Problem:
+    def counted(self, handle: Handle, summaries: Summaries) -> Problem:
         """With what was counted in the rows."""
-        card: Scorecard = found[f"{handle.models[0]}/card"]
+        card: Scorecard = summaries[f"{handle.models[0]}/card"]
         check_whole(card, handle.name)
-        survey = found["survey"]
+        survey = summaries["survey"]
         return replace(
             self,
-            n_rows=found.n_rows,
+            n_rows=summaries.n_rows,
             weight=card.weight,
             weighted=survey.weighted,
             grouped=card.n_groups is not None,
@@ -148,8 +148,9 @@ class Problem:
             rescaled=getattr(survey, "rescaled", False),
             logits=getattr(survey, "logits", False),
             rated=getattr(survey, "rated", False),
-            skipped=found.skipped,
-            again=handle.kept is not None or (handle.has_rows and found.n_rows <= settings.read_again_up_to),
+            skipped=summaries.skipped,
+            again=handle.kept is not None
+            or (handle.has_rows and summaries.n_rows <= settings.read_again_up_to),
         )
 
     @property
@@ -194,30 +195,34 @@ def open_given(
     """A handle on what was given, and the rows of the models that were full distributions beside lists."""
     chosen = fitting_rules(rules, ordered=ordered)
     in_order = needs_order(chosen, costs=costs, ordered=ordered)
-    own: dict[str, Any] = {"skipped": skipped, "numbers": numbers, **read}
+    options: dict[str, Any] = {"skipped": skipped, "numbers": numbers, **read}
     if p is None:
-        return open_rows(y, None, ordered=in_order, by=by, alone=True, **own), {}
+        return open_rows(y, None, ordered=in_order, by=by, alone=True, **options), {}
     named = dict(p) if isinstance(p, Mapping) else {"model": p}
     given: dict[str, Any] = dict(zip(distinct(named), named.values(), strict=True))
     columns = label_columns(by)
-    if any(isinstance(each, TopLists) for each in given.values()):
+    if any(isinstance(forecasts, TopLists) for forecasts in given.values()):
         if skip:
             raise InputError("cannot be used in a report on top lists", argument="invalid")
-        return _open_lists(y, given, by=columns, **own)
+        return _open_lists(y, given, by=columns, **options)
     if skip:
         per_row = {"y": y, "p": given, "by": columns or None, **read}
-        valid, own["skipped"], own["numbers"] = without_invalid(per_row)
+        valid, options["skipped"], options["numbers"] = without_invalid(per_row)
         y, given, columns = valid.pop("y"), valid.pop("p"), valid.pop("by") or {}
-        own |= valid
-    return open_rows(y, given, ordered=in_order, dense=True, by=columns, **own), {}
+        options |= valid
+    return open_rows(y, given, ordered=in_order, dense=True, by=columns, **options), {}
 
 
 def _open_lists(
-    y: object, given: dict[str, Any], *, classes: Any, normalize: bool, logits: bool, **own: Any
+    y: object, given: dict[str, Any], *, classes: Any, normalize: bool, logits: bool, **options: Any
 ) -> tuple[Handle, dict[str, Rows]]:
     """Lists, and full distributions among them cut to lists of the same length."""
     form = {"classes": classes, "normalize": normalize, "logits": logits}
-    longest = max(int(each.lengths.max(initial=1)) for each in given.values() if isinstance(each, TopLists))
+    longest = max(
+        int(forecast_lists.lengths.max(initial=1))
+        for forecast_lists in given.values()
+        if isinstance(forecast_lists, TopLists)
+    )
     lists, full = {}, {}
     for name, forecast in given.items():
         lists[name] = forecast
@@ -225,5 +230,7 @@ def _open_lists(
             raw = to_array(forecast, "p")[0]
             k = min(longest, int(raw.shape[1]) if raw.ndim == 2 else 2)
             lists[name] = TopLists.from_probabilities(forecast, k, **form)
-            full[str(name)] = Forecasts(y, forecast, weights=own["weights"], groups=own["groups"], **form)
-    return open_rows(y, lists, **own), dict(full)
+            full[str(name)] = Forecasts(
+                y, forecast, weights=options["weights"], groups=options["groups"], **form
+            )
+    return open_rows(y, lists, **options), dict(full)

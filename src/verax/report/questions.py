@@ -27,12 +27,12 @@ _MOST = 40
 _LONGEST = 240
 
 
-def question_page(found: Comparison, *, title: str = "Which model is better?", source: str = "") -> str:
+def question_page(comparison: Comparison, *, title: str = "Which model is better?", source: str = "") -> str:
     """The page as text.
 
     Parameters
     ----------
-    found : Comparison
+    comparison : Comparison
         The comparison.
     title : str, default "Which model is better?"
         The title of the page.
@@ -44,31 +44,31 @@ def question_page(found: Comparison, *, title: str = "Which model is better?", s
     str
         HTML that needs nothing else.
     """
-    heading = found._heading().removeprefix("verax comparison: ")
-    lines = [f'<p class="verdict">{escape(found.verdict)}</p>', f'<p class="soft">{escape(heading)}</p>']
-    lines += [f"<p>{escape(note)}</p>" for note in found.notes]
-    for rule in found.models:
-        lines += _models(found, rule)
+    heading = comparison._heading().removeprefix("verax comparison: ")
+    lines = [f'<p class="verdict">{escape(comparison.verdict)}</p>', f'<p class="soft">{escape(heading)}</p>']
+    lines += [f"<p>{escape(note)}</p>" for note in comparison.notes]
+    for rule in comparison.models:
+        lines += _models(comparison, rule)
     lines += [
         "<h2>Numbers</h2>",
-        *(table_of(table, table.title or "Differences") for table in found._tables()),
+        *(table_of(table, table.title or "Differences") for table in comparison._tables()),
     ]
     return plain_page(title, lines, source)
 
 
-def save_question_page(found: Comparison, path: str | Path, *, source: str = "") -> None:
+def save_question_page(comparison: Comparison, path: str | Path, *, source: str = "") -> None:
     """Write the page: whole or not at all.
 
     Parameters
     ----------
-    found : Comparison
+    comparison : Comparison
         The comparison.
     path : str or path
         The file.
     source : str, default ""
         Where the answers come from.
     """
-    save_page(question_page(found, source=source), path)
+    save_page(question_page(comparison, source=source), path)
 
 
 def grade_page(
@@ -76,7 +76,7 @@ def grade_page(
     *,
     name: str = "",
     source: str = "",
-    held: Sequence[str] = (),
+    verdicts: Sequence[str] = (),
     command: str = "",
     read: Sequence[str] = (),
     curve: ReliabilityCurve | None = None,
@@ -92,7 +92,7 @@ def grade_page(
         The name of the model.
     source : str, default ""
         Where the answers come from.
-    held : sequence of str, default ()
+    verdicts : sequence of str, default ()
         Bounds that the card was held to, a line each.
     command : str, default ""
         What made the page.
@@ -109,10 +109,10 @@ def grade_page(
         HTML that needs nothing else.
     """
     lines = [f'<p class="verdict">{escape(card.verdict)}</p>', facts(_facts(card))]
-    lines += [f"<p>{escape(note)}</p>" for note in (*card.notes, *held)]
+    lines += [f"<p>{escape(note)}</p>" for note in (*card.notes, *verdicts)]
     level = f"{100 * card.confidence:g}%"
     for column, parts in {"task": card.tasks, **card.subgroups}.items():
-        dots = [Dot(label, own.mean, *own.interval) for label, own in sorted(parts.items(), key=_in_order)]
+        dots = [Dot(label, part.mean, *part.interval) for label, part in sorted(parts.items(), key=_in_order)]
         caption = f"Mean grade by {column} with {level} confidence intervals; dashed: all answers."
         if dots:
             heading = f"<h2>Mean grade by {escape(column)}</h2>"
@@ -146,12 +146,12 @@ def grade_page(
 
 
 def _facts(card: GradeCard) -> list[tuple[str, str]]:
-    found = [("answers", f"{card.answers.asked:,}"), ("graded", f"{card.n_rows:,}")]
+    pairs = [("answers", f"{card.answers.asked:,}"), ("graded", f"{card.n_rows:,}")]
     if card.n_groups is not None:
-        found.append(("groups", in_words(card.n_groups).removesuffix(" groups")))
+        pairs.append(("groups", in_words(card.n_groups).removesuffix(" groups")))
     if math.isfinite(card.mean):
-        found.append(("mean grade", number(card.mean, 3)))
-    return found
+        pairs.append(("mean grade", number(card.mean, 3)))
+    return pairs
 
 
 def _in_order(part: tuple[str, object]) -> tuple[float, str]:
@@ -201,23 +201,23 @@ def save_grade_page(card: GradeCard, path: str | Path, **about: Any) -> None:
     save_page(grade_page(card, **about), path)
 
 
-def _models(found: Comparison, rule: str) -> list[str]:
+def _models(comparison: Comparison, rule: str) -> list[str]:
     """Mean grades or losses of models with their intervals, best first, and their differences."""
-    shown = in_grades(found)
+    shown = in_grades(comparison)
     graded = grade_named(rule) is not None
-    level = f"{100 * found.confidence:g}%"
+    level = f"{100 * comparison.confidence:g}%"
     what = "Mean grade" if graded else f"Mean {title_of(rule)}"
     better = "higher" if graded else "lower"
-    means = [Dot(own.name, own.mean, *own.interval) for own in shown.models[rule][:_MOST]]
+    means = [Dot(line.name, line.mean, *line.interval) for line in shown.models[rule][:_MOST]]
     gaps = [
         Dot(
-            f"{own.a} − {own.b}",
-            own.difference,
-            own.interval.low,
-            own.interval.high,
-            own.p_adjusted < 1 - found.confidence,
+            f"{line.a} − {line.b}",
+            line.difference,
+            line.interval.low,
+            line.interval.high,
+            line.p_adjusted < 1 - comparison.confidence,
         )
-        for own in shown.differences[rule][:_MOST]
+        for line in shown.differences[rule][:_MOST]
     ]
     drawn = [
         f"<h2>{escape(what)}</h2>",

@@ -24,15 +24,15 @@ _BESIDE = [[4, 3], [1, 3]]
 
 def rate_charts(contents: Contents) -> dict[str, Spec]:
     """The charts over thresholds by the name of their place; none where the curves were not computed."""
-    found = contents.thresholds
-    if found is None:
+    thresholds = contents.thresholds
+    if thresholds is None:
         return {}
     names = list(contents.problem.models.values())
     # With two classes, the most likely one has at least one half.
     least = 0.5 if contents.problem.n_classes == 2 else 0.0
-    panels = {"confident": _from(found.confidence._panel(found.confidence.curves[0].event), least)}
-    if found.two is not None:
-        panels |= _two_class(found.two)
+    panels = {"confident": _from(thresholds.confidence._panel(thresholds.confidence.curves[0].event), least)}
+    if thresholds.two is not None:
+        panels |= _two_class(thresholds.two)
     return {key: line_chart(panel, names, steps=key == "recall") for key, panel in panels.items()}
 
 
@@ -55,15 +55,15 @@ def _from(panel: Panel, least: float) -> Panel:
     return replace(panel, lines=lines, x="least confidence", across=(least, 1.0), upward=upward)
 
 
-def _two_class(found: TwoClassCurves) -> dict[str, Panel]:
-    event = found.roc.curves[0].event
-    recall = found.precision_recall._panel(event)
-    rate = found.net_benefit.curves[0].prevalence
+def _two_class(curves: TwoClassCurves) -> dict[str, Panel]:
+    event = curves.roc.curves[0].event
+    recall = curves.precision_recall._panel(event)
+    rate = curves.net_benefit.curves[0].prevalence
     prevalence = Line("prevalence", (0, 1), (rate, rate), beside=True)
     return {
-        "roc": found.roc._panel(event),
+        "roc": curves.roc._panel(event),
         "recall": replace(recall, lines=[*recall.lines, prevalence]),
-        "worth": found.net_benefit._panel(event),
+        "worth": curves.net_benefit._panel(event),
     }
 
 

@@ -44,7 +44,7 @@ def rater_charts(contents: Contents) -> dict[str, Spec]:
 
 
 def _studies(contents: Contents) -> list[RaterStudy]:
-    return [found.raters for found in contents.findings if found.raters is not None]
+    return [model.raters for model in contents.findings if model.raters is not None]
 
 
 def _about(study: RaterStudy) -> str:

@@ -84,12 +84,12 @@ def panel_of(problem: Problem, position: int, curve: ReliabilityCurve) -> Reliab
     return ReliabilityPanel(position, title, on_grid(curve), curve.histogram, curve.components, event)
 
 
-def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityPanel]]:
+def panels_of_places(models: Sequence[ListReliability]) -> list[list[ReliabilityPanel]]:
     """The panels of each model's lists: the same events for all, those of the model with the most places."""
-    names = [curve.name for curve in max(found, key=len)]
+    names = [curve.name for curve in max(models, key=len)]
     panels = []
-    for own in found:
-        curves = {curve.name: curve for curve in own}
+    for model in models:
+        curves = {curve.name: curve for curve in model}
         panels.append(
             [
                 ReliabilityPanel(i, name, on_grid(curve), curve.histogram, curve.components)

@@ -64,10 +64,10 @@ class RecalibrationBenefit:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
-        found = self.recalibration
+        recalibration = self.recalibration
         return {
-            "recalibration": None if found is None else found.to_dict(stored=False),
-            "verdict": None if found is None else found.verdict,
+            "recalibration": None if recalibration is None else recalibration.to_dict(stored=False),
+            "verdict": None if recalibration is None else recalibration.verdict,
             "leanings": [bias.to_dict() for bias in self.class_biases],
         }
 
@@ -80,39 +80,42 @@ class Tried:
     ----------
     rows : Sample or None
         The rows that it was tried on; None where it was not tried.
-    found : mapping of str to Recalibration
+    recalibrations : mapping of str to Recalibration
         That of every model, by the name on the page.
     """
 
     rows: Sample | None
-    found: Mapping[str, Recalibration]
+    recalibrations: Mapping[str, Recalibration]
 
 
 def try_recalibration(problem: Problem, sample: Sample | None, *, confidence: float, seed: int) -> Tried:
     """Recalibrate every model on a sample of the rows, where there is one."""
     rows = None if sample is None else _usable(problem, sample)
-    found = {}
+    recalibrations = {}
     for i, name in enumerate(problem.models.values() if rows is not None else ()):
         assert rows is not None
         better = _recalibration(problem, rows, i, confidence, seed)
         if len(rows.y) < problem.n_rows:
             better = better.with_sample(len(rows.y), problem.n_rows)
-        found[name] = better
-    return Tried(rows, found)
+        recalibrations[name] = better
+    return Tried(rows, recalibrations)
 
 
 def remedies_of(
     problem: Problem, tried: Tried, class_biases: Mapping[str, list[ClassBias]], panels: Panels
 ) -> dict[str, RecalibrationBenefit]:
     """The remedy of every model, from what was tried and the panels of all models."""
-    found = {name: RecalibrationBenefit(tried.found.get(name), own, []) for name, own in class_biases.items()}
-    if tried.rows is None or not any(remedy.helps for remedy in found.values()):
-        return found
+    remedies = {
+        name: RecalibrationBenefit(tried.recalibrations.get(name), biases, [])
+        for name, biases in class_biases.items()
+    }
+    if tried.rows is None or not any(remedy.helps for remedy in remedies.values()):
+        return remedies
     # The same events for all models, so that one figure serves them.
     shown = _most_miscalibrated(panels)
     return {
         name: replace(remedy, curves=_curves(problem, tried.rows, i, remedy, shown))
-        for i, (name, remedy) in enumerate(found.items())
+        for i, (name, remedy) in enumerate(remedies.items())
     }
 
 
@@ -120,21 +123,24 @@ def remedies_of_lists(
     problem: Problem, samples: Mapping[str, ListSample], *, confidence: float, seed: int
 ) -> dict[str, RecalibrationBenefit]:
     """The remedy of the lists of every model, tried on a sample of them; saved lists may have none."""
-    found: dict[str, RecalibrationBenefit] = {}
+    remedies: dict[str, RecalibrationBenefit] = {}
     rows = {}
     for model, shown in problem.models.items():
         sample = samples[model].at_most(LISTS) if model in samples else None
-        found[shown] = RecalibrationBenefit(None, [], [])
+        remedies[shown] = RecalibrationBenefit(None, [], [])
         if sample is None or not _enough(len(sample.place), sample.groups):
             continue
         rows[shown] = sample.lists(problem.n_classes)
         better = recalibrate_lists(
             sample, problem.n_classes, rule=_rule(problem), confidence=confidence, seed=seed
         )
-        found[shown] = RecalibrationBenefit(better, [], [])
-    if len(rows) < len(found) or not any(remedy.helps for remedy in found.values()):
-        return found
-    return {name: replace(each, curves=_list_curves(rows[name], each)) for name, each in found.items()}
+        remedies[shown] = RecalibrationBenefit(better, [], [])
+    if len(rows) < len(remedies) or not any(remedy.helps for remedy in remedies.values()):
+        return remedies
+    return {
+        name: replace(remedy_of, curves=_list_curves(rows[name], remedy_of))
+        for name, remedy_of in remedies.items()
+    }
 
 
 def _list_curves(rows: ListRows, remedy: RecalibrationBenefit) -> list[Curve]:
@@ -150,7 +156,9 @@ def _list_curves(rows: ListRows, remedy: RecalibrationBenefit) -> list[Curve]:
     curves = []
     for title, at in (("the class listed first", firsts), ("any listed class", slice(None))):
         w = None if entries is None else entries[at]
-        points = (_points(happened[at], np.clip(own.lists.confidences[at], 0, 1), w) for own in (rows, after))
+        points = (
+            _points(happened[at], np.clip(kind.lists.confidences[at], 0, 1), w) for kind in (rows, after)
+        )
         curves.append(Curve(title, *points))
     return curves
 
@@ -171,7 +179,7 @@ def _usable(problem: Problem, sample: Sample) -> Sample | None:
 def _most_miscalibrated(panels: Panels) -> list[ReliabilityPanel]:
     """Of each event the panel of the first model; the events with the largest miscalibration of all."""
     first = next(iter(panels.values()))
-    total = np.sum([[_miscalibration(panel) for panel in each] for each in panels.values()], axis=0)
+    total = np.sum([[_miscalibration(panel) for panel in of_model] for of_model in panels.values()], axis=0)
     return [first[i] for i in sorted(np.argsort(-total, kind="stable")[:REMEDY_CURVES].tolist())]
 
 
@@ -212,15 +220,17 @@ def _curves(
     shown: Sequence[ReliabilityPanel],
 ) -> list[Curve]:
     """Some events before and after recalibration."""
-    found = remedy.recalibration
-    assert found is not None
-    assert isinstance(found.held_out, np.ndarray)
+    recalibration = remedy.recalibration
+    assert recalibration is not None
+    assert isinstance(recalibration.held_out, np.ndarray)
     y, w, p = rows.y, rows.weights, rows.p[:, model]
     curves = []
     for panel in shown:
         i = panel.position
         happened = y <= i if problem.ordered else y == i
-        columns = (x[:, : i + 1].sum(axis=1) if problem.ordered else x[:, i] for x in (p, found.held_out))
+        columns = (
+            x[:, : i + 1].sum(axis=1) if problem.ordered else x[:, i] for x in (p, recalibration.held_out)
+        )
         before, after = (_points(happened, np.clip(column, 0, 1), w) for column in columns)
         curves.append(Curve(panel.title, before, after))
     return curves

@@ -20,7 +20,7 @@ _SKIPPED = (
 
 def remedy_exhibit(contents: Contents) -> dict[str, Any]:
     """The tables and figures of all models."""
-    remedies = [found.own.remedy for found in contents.findings]
+    remedies = [model.details.remedy for model in contents.findings]
     return {
         "models": [_of_model(contents, remedy) for remedy in remedies],
         "curves": [

@@ -41,11 +41,13 @@ def curve_recipe(problem: Problem, model: str, n_rows: float, seed: int) -> Curv
 
 
 def curves(
-    problem: Problem, found: Histograms, recipe: CurveRecipe, plan: Resampling, *, last: bool = False
+    problem: Problem, histograms: Histograms, recipe: CurveRecipe, plan: Resampling, *, last: bool = False
 ) -> list[RetentionCurve]:
     """The curves of every metric in every order; `last` is as in `read_curves`."""
     n = curve_replicates(problem.n_rows, len(problem.models))
-    if found.rows is None and problem.grouped:
+    if histograms.rows is None and problem.grouped:
         n = OF_GROUPS
     options = Options(replace(plan, replicates=n, weights_are=problem.weights_are))
-    return list(read_curves(found, recipe, _metrics(problem), options, problem.n_classes, last=last).values())
+    return list(
+        read_curves(histograms, recipe, _metrics(problem), options, problem.n_classes, last=last).values()
+    )

@@ -105,7 +105,7 @@ def context_of(
         "coverage": coverage_exhibit(contents) if lists else None,
         "reliability": reliability_exhibit(contents),
         "remedy": remedy_exhibit(contents),
-        "curves": curves_exhibit(contents) if findings[0].own.selected else None,
+        "curves": curves_exhibit(contents) if findings[0].details.selected else None,
         "thresholds": thresholds_exhibit(contents),
         "confident": confidence_exhibit(contents),
         "confusion": None if lists else [confusion_exhibit(contents, f) for f in findings],
@@ -122,7 +122,7 @@ def context_of(
 
 def _best_curve(contents: Contents, curves: Any) -> Any:
     """The curve of the best model."""
-    names = [found.name for found in contents.findings]
+    names = [model.name for model in contents.findings]
     return curves.curves[names.index(contents.best.name)]
 
 
@@ -172,25 +172,25 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
 # ---- the card ----------------------------------------------------------------------------------
 
 
-def _card(contents: Contents, found: Findings) -> dict[str, Any]:
+def _card(contents: Contents, model: Findings) -> dict[str, Any]:
     lines = [
-        _line(line, title_of(inner_name(line)), *_skill(contents, found.name, inner_name(line)))
-        for line in found.card.scores.values()
+        _line(line, title_of(inner_name(line)), *_skill(contents, model.name, inner_name(line)))
+        for line in model.card.scores.values()
         if line.rule is not None
     ]
-    names = [inner_name(line) for line in found.card.scores.values() if line.rule is not None]
+    names = [inner_name(line) for line in model.card.scores.values() if line.rule is not None]
     for line, name in zip(lines, names, strict=True):
         line["first"] = name == contents.primary
         line["main"] = len(lines) <= _FEW_SCORES or name in (*MAIN, contents.primary)
         if name == "brier" and contents.problem.n_classes == 2 and not contents.problem.lists:
-            half = number(found.card.scores["brier"].mean / 2)
+            half = number(model.card.scores["brier"].mean / 2)
             line["summary"] += f"; scikit-learn’s brier_score_loss is half of it: {half}"
-    for name, metric in found.card.metrics.items():
+    for name, metric in model.card.metrics.items():
         if name in RATES and name != "accuracy" and _two(contents) is not None:
             continue
-        own = _line(metric, _metric_title(contents, name), math.nan, (math.nan, math.nan))
-        lines.append({**own, "first": False, "main": True})
-    return {"lines": lines, "zero": draw_skill(lines), "notes": _decomposed(contents, found)}
+        shown = _line(metric, _metric_title(contents, name), math.nan, (math.nan, math.nan))
+        lines.append({**shown, "first": False, "main": True})
+    return {"lines": lines, "zero": draw_skill(lines), "notes": _decomposed(contents, model)}
 
 
 def _two(contents: Contents) -> TwoClassCurves | None:
@@ -250,8 +250,8 @@ def _infinite_words(score: CardLine) -> str:
     return f"{number(score.finite_mean)} without the {count(score.infinite_weight, 'row')} of infinite loss"
 
 
-def _decomposed(contents: Contents, found: Findings) -> str:
-    d, whole = found.decomposition, found.decomposition.whole
+def _decomposed(contents: Contents, model: Findings) -> str:
+    d, whole = model.decomposition, model.decomposition.whole
     what = title_of(d.quantity)
     if contents.problem.lists:
         what = "Brier score of the events that a list defines (its classes, and “not listed”):"
@@ -279,13 +279,13 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
         for rule in case.ranks
         if rule != contents.primary
     ]
-    own = _listed(case) if isinstance(case, ListCase) else _distributed(contents, case)
+    forecast = _listed(case) if isinstance(case, ListCase) else _distributed(contents, case)
     return {
         "id": clean(case.id),
         "label": "id" if contents.problem.named else "row",
         "loss": number(case.loss),
         "ranks": join(others) if others else "",
-        **own,
+        **forecast,
     }
 
 

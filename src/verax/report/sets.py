@@ -13,12 +13,12 @@ from verax.report.drawings import bars, figure, intervals, percent_text, svg
 from verax.report.plain import plain_page, save_page, table_of
 
 
-def sets_page(found: SetEvaluation, *, title: str = "Prediction sets", source: str = "") -> str:
+def sets_page(evaluation: SetEvaluation, *, title: str = "Prediction sets", source: str = "") -> str:
     """The page as text.
 
     Parameters
     ----------
-    found : SetEvaluation
+    evaluation : SetEvaluation
         The sets, judged.
     title : str, default "Prediction sets"
         The title of the page.
@@ -30,60 +30,60 @@ def sets_page(found: SetEvaluation, *, title: str = "Prediction sets", source: s
     str
         HTML that needs nothing else.
     """
-    short = Claim.TOO_NARROW in found.verdict.claims
-    main, *others = found._tables()
+    short = Claim.TOO_NARROW in evaluation.verdict.claims
+    main, *others = evaluation._tables()
     lines = [
-        f'<p class="verdict{" alarm" if short else ""}">{escape(found.verdict)}</p>',
-        *(f'<p class="soft">{escape(note)}</p>' for note in found._notes()),
+        f'<p class="verdict{" alarm" if short else ""}">{escape(evaluation.verdict)}</p>',
+        *(f'<p class="soft">{escape(note)}</p>' for note in evaluation._notes()),
         table_of(main, "Coverage, sizes and scores"),
         "<h2>Sizes</h2>",
         bars(
-            [(_classes(size), share) for size, share in list(found.sizes.items())[:MOST_DRAWN]],
+            [(_classes(size), share) for size, share in list(evaluation.sizes.items())[:MOST_DRAWN]],
             "Share of the sets with each number of classes.",
         ),
     ]
-    for name, dots in found._coverages().items():
-        lines += [f"<h2>Coverage by {escape(name)}</h2>", _coverage(dots, found, size=name == "size")]
-    if found.spans:
+    for name, dots in evaluation._coverages().items():
+        lines += [f"<h2>Coverage by {escape(name)}</h2>", _coverage(dots, evaluation, size=name == "size")]
+    if evaluation.spans:
         caption = (
             "Bars: from the lowest to the highest class of the set, with the share of sets at the right. "
             "Dots: what happened, as large as it is frequent; orange outside the set."
         )
         lines += [
             "<h2>Sets of ordered classes</h2>",
-            figure(lambda width: _spans(found.spans[:MOST_DRAWN], found.classes, width), caption),
+            figure(lambda width: _spans(evaluation.spans[:MOST_DRAWN], evaluation.classes, width), caption),
         ]
     lines += ["<h2>Numbers</h2>", *(table_of(table, table.title, fold=True) for table in others)]
     return plain_page(title, lines, source)
 
 
-def save_sets_page(found: SetEvaluation, path: str | Path, *, source: str = "") -> None:
+def save_sets_page(evaluation: SetEvaluation, path: str | Path, *, source: str = "") -> None:
     """Write the page: whole or not at all.
 
     Parameters
     ----------
-    found : SetEvaluation
+    evaluation : SetEvaluation
         The sets, judged.
     path : str or path
         The file.
     source : str, default ""
         Where the rows come from.
     """
-    save_page(sets_page(found, source=source), path)
+    save_page(sets_page(evaluation, source=source), path)
 
 
 def _classes(size: object) -> str:
     return f"{size} {'class' if str(size) == '1' else 'classes'}"
 
 
-def _coverage(dots: Sequence[Dot], found: SetEvaluation, *, size: bool) -> str:
+def _coverage(dots: Sequence[Dot], evaluation: SetEvaluation, *, size: bool) -> str:
     caption = (
-        f"Coverage with its {100 * found.confidence:g}% interval; dashed: "
-        f"{'the coverage of all sets' if found.claimed is None else 'the claimed coverage'}; orange: "
+        f"Coverage with its {100 * evaluation.confidence:g}% interval; dashed: "
+        f"{'the coverage of all sets' if evaluation.claimed is None else 'the claimed coverage'}; orange: "
         "significantly different (Holm)."
     )
     named = [dot._replace(name=_classes(dot.name)) for dot in dots] if size else dots
-    return intervals(named, caption, mark=found._aim, upper=1.0, text=percent_text)
+    return intervals(named, caption, mark=evaluation._aim, upper=1.0, text=percent_text)
 
 
 def _spans(spans: Sequence[Span], names: Sequence[str], width: int) -> str:

@@ -42,9 +42,9 @@ class _Off(Array):
         return f"both_off(self.{name}, other.{name})"
 
     def read(self, stored: Any, sizes: Sizes) -> Any:
-        found = super().read(stored, sizes)
-        only_counts(found[:, 0])
-        return found
+        values = super().read(stored, sizes)
+        only_counts(values[:, 0])
+        return values
 
 
 def _both_off(a: Floats, b: Floats) -> Floats:
@@ -103,7 +103,7 @@ class SurveyRecipe(Recipe[Survey], cases=True):
         """At some rows."""
         return self.more(part, None)
 
-    def more(self, part: Part, found: Survey | None) -> Survey:
+    def more(self, part: Part, earlier: Survey | None) -> Survey:
         """At some rows, as far as they may add to what was seen before."""
         forecasts = [probabilities(part, name) for name in part.models]
         seen = [_looked_over(p) for p in forecasts]
@@ -114,7 +114,7 @@ class SurveyRecipe(Recipe[Survey], cases=True):
             off = np.array([[np.count_nonzero(gap > OFF), gap.max()] for gap in gaps], float)
         far = np.any([gap > OFF for gap in gaps], axis=0) if gaps else np.zeros(0, np.bool_)
         ids = None if part.ids is None else text_hashes(part.ids)
-        before = (None, None) if found is None else (found.rows, found.ids)
+        before = (None, None) if earlier is None else (earlier.rows, earlier.ids)
         return Survey(
             part.rows.weights is not None,
             part.ids is not None,
@@ -131,11 +131,11 @@ class SurveyRecipe(Recipe[Survey], cases=True):
         )
 
 
-def sketch_of(part: Part, hashes: Any, found: Sketch | None = None) -> Sketch:
+def sketch_of(part: Part, hashes: Any, earlier: Sketch | None = None) -> Sketch:
     """A sketch of the rows of a part; of rows in memory, all of them."""
     if part.whole and len(hashes) > settings.hashes_kept:
         return Sketch.of_all(hashes, part.row_numbers)
-    return Sketch.of(hashes, part.row_numbers, found)
+    return Sketch.of(hashes, part.row_numbers, earlier)
 
 
 def first_rows(part: Part, mask: Any) -> tuple[int, ...]:
@@ -196,7 +196,7 @@ def saturated(forecasts: Sequence[Any]) -> Any:
     [True, False]
     """
     sure = [(p == 0) | (p == 1) for p in forecasts]
-    return np.logical_and.reduce([each if each.ndim == 1 else each.all(axis=1) for each in sure])
+    return np.logical_and.reduce([certain if certain.ndim == 1 else certain.all(axis=1) for certain in sure])
 
 
 # ---- lists -------------------------------------------------------------------------------------
@@ -278,9 +278,9 @@ def _tied(rows: ListRows) -> Bools:
     if t.size:
         same[1:] = t[1:] == t[:-1]
         same[starts[starts < t.size]] = False
-    found = np.zeros(rows.n_rows, np.bool_)
-    found[rows.lists.row_of[same]] = True
-    return found
+    tied = np.zeros(rows.n_rows, np.bool_)
+    tied[rows.lists.row_of[same]] = True
+    return tied
 
 
 class ListSurvey(Summary, kind="counts of lists"):
@@ -318,12 +318,12 @@ def _list_hashes(rows: ListRows) -> Any:
     happened = np.array([label_hash(rows.outcome(i)) for i in range(rows.n_rows)], np.uint64)
     codes, place = np.unique(lists.classes, return_inverse=True)
     names = np.array([label_hash(rows.name(code)) for code in codes.tolist()], np.uint64)
-    found = mixed(happened)
+    hashes = mixed(happened)
     with np.errstate(over="ignore"):
         # Adding zero makes one number of the two zeros.
         entries = mixed(_at(names, place) ^ mixed((lists.confidences + 0.0).view(np.uint64)))
-        np.add.at(found, lists.row_of, entries)
-    return mixed(found)
+        np.add.at(hashes, lists.row_of, entries)
+    return mixed(hashes)
 
 
 def _at(names: Any, place: Ints) -> Any:

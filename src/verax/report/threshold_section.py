@@ -41,29 +41,29 @@ def _confident(curve: RateCurve, least: float) -> list[tuple[str, ...]]:
 
 def thresholds_exhibit(contents: Contents) -> dict[str, Any] | None:
     """The section on two classes; None for more, and where it was not computed."""
-    found = None if contents.thresholds is None else contents.thresholds.two
-    if found is None:
+    curves = None if contents.thresholds is None else contents.thresholds.two
+    if curves is None:
         return None
     names = list(contents.problem.models.values())
     return {
         "event": contents.problem.titles[1],
-        "prevalence": percent(found.net_benefit.curves[0].prevalence, 1),
-        "areas": [_areas(contents, found, m) for m in range(len(names))],
-        "gaps": _gaps(contents, found, names),
-        "useful": [_useful(found, m) for m in range(len(names))],
+        "prevalence": percent(curves.net_benefit.curves[0].prevalence, 1),
+        "areas": [_areas(contents, curves, m) for m in range(len(names))],
+        "gaps": _gaps(contents, curves, names),
+        "useful": [_useful(curves, m) for m in range(len(names))],
         "columns": COLUMN_TITLES,
-        "points": [_points(found, m) for m in range(len(names))],
-        "numbers": [_numbers(found, m) for m in range(len(names))],
+        "points": [_points(curves, m) for m in range(len(names))],
+        "numbers": [_numbers(curves, m) for m in range(len(names))],
         "acts_on": _noted(contents),
     }
 
 
-def _areas(contents: Contents, found: TwoClassCurves, m: int) -> str:
-    ranked, precise = found.roc.curves[m], found.precision_recall.curves[m]
+def _areas(contents: Contents, curves: TwoClassCurves, m: int) -> str:
+    ranked, precise = curves.roc.curves[m], curves.precision_recall.curves[m]
     ends = level_words(contents.confidence)
     if math.isnan(ranked.area):
         return "There is no ROC curve: all rows have the same outcome."
-    rate = found.net_benefit.curves[m].prevalence
+    rate = curves.net_benefit.curves[m].prevalence
     return (
         f"ROC AUC {number(ranked.area, 3)} ({ends} {span(ranked.area_interval, 3)}; 0.5 is chance). "
         f"Average precision {number(precise.area, 3)} ({ends} {span(precise.area_interval, 3)}; "
@@ -71,11 +71,11 @@ def _areas(contents: Contents, found: TwoClassCurves, m: int) -> str:
     )
 
 
-def _gaps(contents: Contents, found: TwoClassCurves, names: list[str]) -> list[str]:
+def _gaps(contents: Contents, curves: TwoClassCurves, names: list[str]) -> list[str]:
     """The differences of the areas under the ROC curves."""
     given = dict(zip(contents.problem.models, names, strict=True))
     texts = []
-    for gap in found.roc.differences:
+    for gap in curves.roc.differences:
         p = probability(gap.p_adjusted)
         shown = f"p {p}" if p.startswith("<") else f"p = {p}"
         texts.append(
@@ -85,19 +85,19 @@ def _gaps(contents: Contents, found: TwoClassCurves, names: list[str]) -> list[s
     return texts
 
 
-def _useful(found: TwoClassCurves, m: int) -> str:
-    sentence = found.net_benefit.sentences[m].partition(": ")[2]
+def _useful(curves: TwoClassCurves, m: int) -> str:
+    sentence = curves.net_benefit.sentences[m].partition(": ")[2]
     return f"{sentence[:1].upper()}{sentence[1:]}"
 
 
-def _points(found: TwoClassCurves, m: int) -> list[dict[str, Any]]:
-    n_models = len(found.roc.curves)
-    n_given = len(found.points.points) // n_models
-    own = found.points.points[m * n_given : (m + 1) * n_given]
-    lines = [_line(point, "") for point in own if point.threshold in SHOWN]
+def _points(curves: TwoClassCurves, m: int) -> list[dict[str, Any]]:
+    n_models = len(curves.roc.curves)
+    n_given = len(curves.points.points) // n_models
+    points = curves.points.points[m * n_given : (m + 1) * n_given]
+    lines = [_line(point, "") for point in points if point.threshold in SHOWN]
     return [
         *lines,
-        *(_line(point, point.note or _YOUDEN) for point in (own.points[m] for own in found.chosen)),
+        *(_line(point, point.note or _YOUDEN) for point in (points.points[m] for points in curves.chosen)),
     ]
 
 
@@ -123,12 +123,12 @@ def _percents(interval: Any) -> str:
     return "" if math.isnan(low) or math.isnan(high) else f"{percent(low, 1)} to {percent(high, 1)}"
 
 
-def _numbers(found: TwoClassCurves, m: int) -> list[tuple[str, ...]]:
+def _numbers(curves: TwoClassCurves, m: int) -> list[tuple[str, ...]]:
     """Rates and net benefit at all thresholds of the table."""
-    n_given = len(found.points.points) // len(found.roc.curves)
-    worth = found.net_benefit.curves[m]
+    n_given = len(curves.points.points) // len(curves.roc.curves)
+    worth = curves.net_benefit.curves[m]
     rows = []
-    for point in found.points.points[m * n_given : (m + 1) * n_given]:
+    for point in curves.points.points[m * n_given : (m + 1) * n_given]:
         i = int(np.argmin(np.abs(worth.thresholds - point.threshold)))
         rates = (_percent(point[name]) for name in ("sensitivity", "specificity", "ppv"))
         rows.append(

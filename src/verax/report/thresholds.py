@@ -43,8 +43,8 @@ class ThresholdCurves:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
-        found: dict[str, Any] = {"confidence_curve": self.confidence.to_dict(stored=False)}
-        return found | (self.two.to_dict() if self.two is not None else {})
+        facts: dict[str, Any] = {"confidence_curve": self.confidence.to_dict(stored=False)}
+        return facts | (self.two.to_dict() if self.two is not None else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ class TwoClassCurves:
         """Everything as plain Python values."""
         curves = {name: getattr(self, name) for name in ("roc", "precision_recall", "net_benefit")}
         return {
-            **{name: found.to_dict(stored=False) for name, found in curves.items()},
-            "operating_points": [found.to_dict(stored=False) for found in (self.points, *self.chosen)],
+            **{name: part.to_dict(stored=False) for name, part in curves.items()},
+            "operating_points": [part.to_dict(stored=False) for part in (self.points, *self.chosen)],
         }
 
 

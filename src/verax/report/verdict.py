@@ -17,7 +17,7 @@ from verax.report.contents import Contents, Findings
 
 def verdict_of(contents: Contents) -> Verdict:
     """What to keep, by how much it is better and how sure that is; then calibration and what would help."""
-    tried = contents.best.own.remedy.recalibration
+    tried = contents.best.details.remedy.recalibration
     # Rows of one outcome do not tell how others are to be recalibrated.
     known = tried is not None and _question(contents).rarer > 0
     return _judged(contents)[0].with_remedy(tried.verdict.findings if known and tried is not None else ())
@@ -37,46 +37,46 @@ def _judged(contents: Contents) -> tuple[Verdict, dict[str, Subgroups]]:
     return with_subgroups(judged, contents.subgroups)
 
 
-def _whose(contents: Contents, found: Findings) -> str:
-    return "The model" if len(contents.findings) == 1 else found.name
+def _whose(contents: Contents, model: Findings) -> str:
+    return "The model" if len(contents.findings) == 1 else model.name
 
 
 def _question(contents: Contents) -> Question:
-    problem, found = contents.problem, contents.comparison
+    problem, comparison = contents.problem, contents.comparison
     counts = None if problem.lists else np.asarray(contents.findings[0].card.class_counts, float)
-    return Question(found, problem.compared, problem.lists, problem.n_classes, found, counts)
+    return Question(comparison, problem.compared, problem.lists, problem.n_classes, comparison, counts)
 
 
-def calibration_of(contents: Contents, found: Findings) -> list[Finding]:
+def calibration_of(contents: Contents, model: Findings) -> list[Finding]:
     """The claims about the calibration of any model, below its name; the verdict is about the best one."""
     level = which_findings(_question(contents))[1]
-    if found is not contents.best:
+    if model is not contents.best:
         level = level.after(answered=False, whole=1 - contents.confidence)
-    return _calibration(contents, found, level, alone=True)
+    return _calibration(contents, model, level, alone=True)
 
 
 def _calibration(
-    contents: Contents, found: Findings, level: Level, *, skilled: bool = False, alone: bool = False
+    contents: Contents, model: Findings, level: Level, *, skilled: bool = False, alone: bool = False
 ) -> list[Finding]:
     """Whether the probabilities of a model mean what they say."""
-    whose = "The model" if alone else _whose(contents, found)
-    if found.places is not None:
-        return list_findings(found.places.claims, level, whose)
-    return calibration_findings(evidence_of(contents, found), level, whose, skilled=skilled)
+    whose = "The model" if alone else _whose(contents, model)
+    if model.places is not None:
+        return list_findings(model.places.claims, level, whose)
+    return calibration_findings(evidence_of(contents, model), level, whose, skilled=skilled)
 
 
-def evidence_of(contents: Contents, found: Findings) -> CalibrationEvidence:
+def evidence_of(contents: Contents, model: Findings) -> CalibrationEvidence:
     """What the page knows of the calibration of a model."""
-    assert found.dense is not None
+    assert model.dense is not None
     problem = contents.problem
     return CalibrationEvidence(
         names=problem.titles,
         ordered=problem.ordered,
-        n_rows=found.card.effective_rows,
-        n_groups=found.card.n_groups,
-        overconfidence=found.dense.overconfidence,
-        biases=found.dense.remedy.class_biases,
-        slopes=found.dense.slopes,
-        whole=found.decomposition.whole,
+        n_rows=model.card.effective_rows,
+        n_groups=model.card.n_groups,
+        overconfidence=model.dense.overconfidence,
+        biases=model.dense.remedy.class_biases,
+        slopes=model.dense.slopes,
+        whole=model.decomposition.whole,
         confidence=contents.confidence,
     )
