@@ -58,7 +58,7 @@ class Folded(ABC):
     weights, groups
         Weights and groups or None.
     rule : Rule
-        What is minimised and measured.
+        The rule that is minimised and measured.
     folds : (N,) int array
         The fold of each row, 0 to n_folds - 1.
     """
@@ -86,12 +86,12 @@ class Folded(ABC):
         """
         kept = np.flatnonzero(~np.isin(self.folds, without))
         fit_to = self.fits_to(kept, None if self.weights is None else self.weights[kept])
-        found: dict[Configuration, CalibrationMap] = {}
+        maps: dict[Configuration, CalibrationMap] = {}
         before: dict[str, CalibrationMap] = {}
         for how in configurations:
             begin = before.get(how.method) if near is None else near[how]
-            found[how] = before[how.method] = fit_to(how, begin)
-        return found
+            maps[how] = before[how.method] = fit_to(how, begin)
+        return maps
 
     @abstractmethod
     def fits_to(
@@ -101,14 +101,14 @@ class Folded(ABC):
 
     @abstractmethod
     def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
-        """What a form loses on each of some rows."""
+        """The loss of a form on each of some rows."""
 
     @abstractmethod
     def held_out(self, forms: Sequence[CalibrationMap]) -> Any:
         """All rows, those of each fold as its form recalibrates them."""
 
     def unseen_cost(self, forms: Sequence[CalibrationMap]) -> float | None:
-        """What forms lose more than the forecasts as they are in a row whose most likely class is wrong.
+        """The loss of forms beyond that of the forecasts in a row whose most likely class is wrong.
 
         None where some held-out row shows it, so that losses tell.
         """
@@ -145,8 +145,9 @@ class FoldedRows(Folded):
         return fit_to
 
     def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
-        (found,) = losses_of([self.rule], Forecasts(self.y[rows], form.apply(self.p[rows])))
-        return np.asarray(found, dtype=float)
+        return np.asarray(
+            losses_of([self.rule], Forecasts(self.y[rows], form.apply(self.p[rows])))[0], dtype=float
+        )
 
     def held_out(self, forms: Sequence[CalibrationMap]) -> Floats:
         p = np.empty(self.p.shape)
@@ -289,7 +290,7 @@ def mean_loss(losses: Floats, weights: Floats | None) -> float:
 
 
 def notes_on_fits(sample: Folded, fitted: Collection[str]) -> tuple[str, ...]:
-    """What to know of the fits of some methods."""
+    """Notes on the fits of some methods."""
     if len(sample.y) <= MOST_ROWS or not fitted:
         return ()
     return (f"Slopes and offsets were fitted to {MOST_ROWS:,} rows drawn at random; all rows were scored.",)
@@ -353,8 +354,8 @@ class Study:
         forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
         trials = [self._trial(name, losses[name], comparison, picks, forms) for name, picks in chosen.items()]
         if self.choice and any(how.method != final.method for how in outcome):
-            own = next(trial for trial in trials if trial.method == final.method)
-            trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(own.gain))
+            trial_of_choice = next(trial for trial in trials if trial.method == final.method)
+            trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(trial_of_choice.gain))
         return {
             "method": final.method,
             "asked": ", ".join(self.asked),
@@ -412,7 +413,7 @@ class Blend(CalibrationMap):
     methods : tuple of str
         Their names, the one with the largest weight first.
     parts : tuple of CalibrationMap
-        What was fitted.
+        The fit.
     weights : array of shape (M,)
         Of sum one.
     """
@@ -440,7 +441,7 @@ class Blend(CalibrationMap):
         shares: dict[str, float] = {}
         for method, weight in zip(self.methods, self.weights.tolist(), strict=True):
             shares[method] = shares.get(method, 0.0) + weight
-        largest = sorted(shares.items(), key=lambda each: -each[1])[:3]
+        largest = sorted(shares.items(), key=lambda entry: -entry[1])[:3]
         return ", ".join(f"{100 * share:.0f}% {method}" for method, share in largest)
 
 
@@ -454,12 +455,14 @@ def add_blend(trials: Trials) -> Configuration:
     forms: list[CalibrationMap] = []
     for v in range(sample.n_folds):
         rows = np.flatnonzero(sample.folds != v)
-        inner = {each: trials.inner[each][v][rows] for each in among}
-        fits = {each: trials.forms[each][v] for each in among}
+        inner = {candidate: trials.inner[candidate][v][rows] for candidate in among}
+        fits = {candidate: trials.forms[candidate][v] for candidate in among}
         forms.append(_blended(fits, _weights(sample, inner, rows, scale)))
         out = np.flatnonzero(sample.folds == v)
         outer[out] = sample.losses(forms[-1], out)
-    weights = _weights(sample, {each: trials.outer[each] for each in among}, np.arange(len(sample.y)), scale)
+    weights = _weights(
+        sample, {candidate: trials.outer[candidate] for candidate in among}, np.arange(len(sample.y)), scale
+    )
     trials.whole[how] = _blended(trials.whole, weights)
     trials.outer[how], trials.forms[how] = outer, forms
     return how

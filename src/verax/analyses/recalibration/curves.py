@@ -46,11 +46,11 @@ class MonotoneCurve(CalibrationMap):
     level : float
         The value at the first knot.
     offsets : array of shape (K,)
-        What is added to the logarithm of each class's probability afterwards.
+        The number added to the logarithm of each class's probability afterwards.
     floor : float
         Smaller probabilities count as this one.
     power : float
-        What the probabilities are raised to first: one over the temperature.
+        The power of the probabilities, which comes first: one over the temperature.
     spread : float
         The share of the probability that is then spread evenly over all classes.
     """
@@ -92,16 +92,16 @@ def thresholds_of(p: Floats, floor: float, power: float, spread: float) -> Float
 
 
 def basis(x: Floats, knots: Floats) -> Floats:
-    """What the slope at each knot adds to f at x, in a last axis: the integral of its share of the slope."""
-    found = np.zeros((*x.shape, len(knots)))
-    found[..., 0] = np.minimum(x - knots[0], 0.0)
-    found[..., -1] += np.maximum(x - knots[-1], 0.0)
+    """The addends of f at x by knot, in a last axis: the integral of the knot's share of the slope."""
+    added = np.zeros((*x.shape, len(knots)))
+    added[..., 0] = np.minimum(x - knots[0], 0.0)
+    added[..., -1] += np.maximum(x - knots[-1], 0.0)
     for i, width in enumerate(np.diff(knots)):
         u = np.clip((x - knots[i]) / width, 0.0, 1.0)
         half = 0.5 * width * u * u
-        found[..., i] += width * u - half
-        found[..., i + 1] += half
-    return found
+        added[..., i] += width * u - half
+        added[..., i + 1] += half
+    return added
 
 
 def class_logits(f: Floats) -> Floats:
@@ -109,23 +109,23 @@ def class_logits(f: Floats) -> Floats:
     # log(s(b) - s(a)) = log s(b) + log s(-a) + log(1 - exp(a - b)) with the logistic function s.
     rest = np.log1p(np.exp(-np.abs(f)))
     low, high = -(np.maximum(-f, 0.0) + rest), -(np.maximum(f, 0.0) + rest)
-    found = np.concatenate([low, high[:, -1:]], axis=1)
+    logits = np.concatenate([low, high[:, -1:]], axis=1)
     if f.shape[1] > 1:
         gaps = np.maximum(np.diff(f, axis=1), _LEAST_GAP)
-        found[:, 1:-1] += high[:, :-1] + np.log(-np.expm1(-gaps))
-    return found
+        logits[:, 1:-1] += high[:, :-1] + np.log(-np.expm1(-gaps))
+    return logits
 
 
 def logit_slopes(f: Floats) -> tuple[Floats, Floats]:
     """Derivatives of `class_logits`: of class k in f_k, and of class k + 1 in f_k, (N, K - 1) both."""
-    own = 1 / (1 + np.exp(np.clip(f, -_FAR, _FAR)))
-    next_one = own - 1
+    of_class = 1 / (1 + np.exp(np.clip(f, -_FAR, _FAR)))
+    of_next = of_class - 1
     if f.shape[1] > 1:
         gaps = np.maximum(np.diff(f, axis=1), _LEAST_GAP)
         crowding = 1 / np.expm1(np.minimum(gaps, _FAR))
-        own[:, 1:] += crowding
-        next_one[:, :-1] -= crowding
-    return own, next_one
+        of_class[:, 1:] += crowding
+        of_next[:, :-1] -= crowding
+    return of_class, of_next
 
 
 def curve_of(stored: dict[str, Any], n_classes: int) -> MonotoneCurve:
@@ -169,22 +169,22 @@ def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneC
         )
     noise = fitting.noise(start)
     unchanged = np.concatenate([[knots[0]], np.ones(m), offsets])
-    held = np.zeros((len(start), len(start)))
+    penalty = np.zeros((len(start), len(start)))
     if ordered:
-        held[m + 1 :, m + 1 :] = noise * k * np.eye(k)
+        penalty[m + 1 :, m + 1 :] = noise * k * np.eye(k)
     elif how.strength is not None:
-        held[1 : m + 1, 1 : m + 1] = noise * how.strength * _roughness(knots)
-    held[: m + 1, : m + 1] += (noise * m + RIDGE if ordered else RIDGE) * _from_identity(knots)
-    held /= n
+        penalty[1 : m + 1, 1 : m + 1] = noise * how.strength * _roughness(knots)
+    penalty[: m + 1, : m + 1] += (noise * m + RIDGE if ordered else RIDGE) * _from_identity(knots)
+    penalty /= n
 
     def objective(t: Floats) -> tuple[float, Floats]:
         value, slope = fitting.sums(t)
-        pulled = held @ (t - unchanged)
+        pulled = penalty @ (t - unchanged)
         return value / n + float(pulled @ (t - unchanged)), slope / n + 2 * pulled
 
     low = np.full(len(start), -np.inf)
     low[1 : m + 1] = 0.0
-    inverse = inverse_of(fitting.curvature(start) + 2 * held)
+    inverse = inverse_of(fitting.curvature(start) + 2 * penalty)
     best = smallest(objective, start, (low, np.full(len(start), np.inf)), inverse)
     factors = best[m + 1 :] if ordered else np.zeros(k)
     return MonotoneCurve(knots, best[1 : m + 1], float(best[0]), factors, *before)
@@ -230,18 +230,18 @@ def _knots(x: Floats, weights: Floats, m: int) -> Floats:
 def _spaced(end: float, inner: Floats, least: float) -> Floats:
     """Of increasing knots on one side of the middle, those at least so far from the one before."""
     kept = [end]
-    for each in inner.tolist():
-        if each - kept[-1] >= least:
-            kept.append(each)
+    for knot in inner.tolist():
+        if knot - kept[-1] >= least:
+            kept.append(knot)
     return np.array(kept[1:])
 
 
 def _roughness(knots: Floats) -> Floats:
     """The matrix of the integral of the squared second derivative, times the range of the knots."""
-    found = np.zeros((len(knots), len(knots)))
+    matrix = np.zeros((len(knots), len(knots)))
     for i, width in enumerate(np.diff(knots)):
-        found[i : i + 2, i : i + 2] += np.array([[1.0, -1.0], [-1.0, 1.0]]) / width
-    return np.asarray(found * (knots[-1] - knots[0]))
+        matrix[i : i + 2, i : i + 2] += np.array([[1.0, -1.0], [-1.0, 1.0]]) / width
+    return np.asarray(matrix * (knots[-1] - knots[0]))
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class _Fitting:
     Attributes
     ----------
     design : (N, K - 1, M) array
-        What the slope at each knot adds to each threshold.
+        The addend of each threshold by knot, times the slope there.
     """
 
     design: Floats
@@ -272,8 +272,8 @@ class _Fitting:
         f, z = self._moved(t)
         losses, g = losses_with_gradient(self.rule, np.ascontiguousarray(z.T), self.rows.y)
         g = (g * self.rows.weights).T
-        own, next_one = logit_slopes(f)
-        by_f = g[:, :-1] * own + g[:, 1:] * next_one
+        of_class, of_next = logit_slopes(f)
+        by_f = g[:, :-1] * of_class + g[:, 1:] * of_next
         flat = self.design.reshape(-1, self.design.shape[2])
         slope = np.concatenate([[by_f.sum()], by_f.ravel() @ flat, g.sum(axis=0) if self.offset else []])
         return float(np.einsum("n,n->", self.rows.weights, losses)), slope
@@ -299,11 +299,11 @@ class _Fitting:
         f, z = self._moved(t, some)
         q = np.exp(z - z.max(axis=1, keepdims=True))
         q /= q.sum(axis=1, keepdims=True)
-        own, next_one = logit_slopes(f)
+        of_class, of_next = logit_slopes(f)
         ones = np.concatenate([np.ones((*f.shape, 1)), self.design[some]], axis=2)
         by_class = np.zeros((len(f), k, m + 1 + (k if self.offset else 0)))
-        by_class[:, :-1, : m + 1] += own[:, :, None] * ones
-        by_class[:, 1:, : m + 1] += next_one[:, :, None] * ones
+        by_class[:, :-1, : m + 1] += of_class[:, :, None] * ones
+        by_class[:, 1:, : m + 1] += of_next[:, :, None] * ones
         if self.offset:
             by_class[:, np.arange(k), m + 1 + np.arange(k)] = 1.0
         by_class -= np.einsum("nk,nkt->nt", q, by_class)[:, None, :]

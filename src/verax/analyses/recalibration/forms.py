@@ -1,4 +1,4 @@
-"""What a fitted recalibration is: numbers, and how they turn a row of probabilities into a better one."""
+"""Fitted recalibrations: numbers, and how they turn a row of probabilities into a better one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CalibrationMap(ABC):
     @property
     @abstractmethod
     def words(self) -> str:
-        """What was fitted, in a few words; empty where there is nothing short to say."""
+        """The fit in a few words; empty where there is nothing short to say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class LogLinear(CalibrationMap):
     floor : float
         Smaller probabilities count as this one, because the logarithm of zero is infinite.
     power : float
-        What the probabilities are raised to first: one over the temperature.
+        The power of the probabilities, which comes first: one over the temperature.
     spread : float
         The share of the probability that is then spread evenly over all classes.
     """
@@ -100,8 +100,8 @@ class LogLinear(CalibrationMap):
     @property
     def _changes(self) -> str:
         """The slopes of the classes beyond the temperature."""
-        own = np.diag(self.slopes) if self.slopes.ndim == 2 else self.slopes
-        return f"slopes {own.min():.3g} to {own.max():.3g}"
+        slopes = np.diag(self.slopes) if self.slopes.ndim == 2 else self.slopes
+        return f"slopes {slopes.min():.3g} to {slopes.max():.3g}"
 
 
 # Between knots that are closer than the least normal number a slope would be infinite. A power of two changes
@@ -244,10 +244,10 @@ def checked_numbers(value: Any) -> Floats:
 
 def number_in(value: Any) -> float:
     """A finite number."""
-    found = checked_numbers(value)
-    if found.ndim:
+    number = checked_numbers(value)
+    if number.ndim:
         raise unfit("must hold single numbers")
-    return float(found)
+    return float(number)
 
 
 def unfit(requirement: str) -> InputError:

@@ -108,8 +108,8 @@ def _unlisted(lengths: Ints, unaccounted: Floats, n_classes: int) -> tuple[Float
     numbers = np.array([math.log(n_classes - k) if n_classes > k else -np.inf for k in kinds.tolist()])
     n_unlisted = numbers[which]
     with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(n_unlisted > -np.inf, np.log(unaccounted) - n_unlisted, -np.inf)
-    return n_unlisted, each
+        log_share = np.where(n_unlisted > -np.inf, np.log(unaccounted) - n_unlisted, -np.inf)
+    return n_unlisted, log_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ def list_form_of(stored: dict[str, Any]) -> ListScaling:
     return ListScaling(slope, shift, floor)
 
 
-# What each method fits: the logarithm of the power, and that of the factor of the rest.
+# The numbers that each method fits: the logarithm of the power, and that of the factor of the rest.
 _FITS = {"temperature": (True, False), "rest": (False, True), "temperature_rest": (True, True)}
 
 
@@ -192,8 +192,9 @@ class FoldedLists(Folded):
         return fit_to
 
     def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
-        (found,) = losses_of([self.rule], form.apply(self.rows.taken(rows, None, None)))
-        return np.asarray(found, dtype=float)
+        return np.asarray(
+            losses_of([self.rule], form.apply(self.rows.taken(rows, None, None)))[0], dtype=float
+        )
 
     def held_out(self, forms: Sequence[CalibrationMap]) -> ListRows:
         given = self.rows.lists
@@ -244,9 +245,9 @@ def _fit(method: str, rows: _FittingLists, rule: Rule, near: ListScaling | None)
     else:
         start = np.zeros(1)
     edge = np.array([WIDEST, np.inf])[free]
-    found = np.zeros(2)
-    found[free] = smallest(objective, start, (-edge, edge), None)
-    return ListScaling(float(np.exp(found[0])), float(found[1]), rows.floor)
+    fitted = np.zeros(2)
+    fitted[free] = smallest(objective, start, (-edge, edge), None)
+    return ListScaling(float(np.exp(fitted[0])), float(fitted[1]), rows.floor)
 
 
 class _Statistics:
@@ -264,27 +265,27 @@ def _losses_with_gradient(
 ) -> tuple[Floats, Floats]:
     """The loss of each list, and (2, N) derivatives by the logarithm of the power and of the factor."""
     lists, slope = logs.lists, float(np.exp(numbers[0]))
-    found = logs.scaled(slope, float(numbers[1]))
+    scaled = logs.scaled(slope, float(numbers[1]))
     row, listed = lists.row_of, outcome >= 0
-    q, entry = np.exp(found.listed), outcome[listed]
+    q, entry = np.exp(scaled.listed), outcome[listed]
     with np.errstate(over="ignore"):
         # The probability of all unlisted classes, and the sum of their squares.
         rest, rest_squared = (
-            np.exp(found.unlisted + logs.n_unlisted),
-            np.exp(2 * found.unlisted + logs.n_unlisted),
+            np.exp(scaled.unlisted + logs.n_unlisted),
+            np.exp(2 * scaled.unlisted + logs.n_unlisted),
         )
-    log_true = found.unlisted.copy()
-    log_true[listed] = found.listed[entry]
+    log_true = scaled.unlisted.copy()
+    log_true[listed] = scaled.listed[entry]
     squares = lists.sums(q * q) + rest_squared
     loss: Any = loss_of_statistics(rule, n_classes, _Statistics(log_true, squares))
     # By the power times itself: logits grow with the logarithms; by the factor: those of the rest with one.
-    own = slope * logs.listed, np.zeros(q.size)
+    of_listed = slope * logs.listed, np.zeros(q.size)
     of_rest = (
-        slope * np.where(found.capped, np.where(np.isfinite(logs.last), logs.last, 0.0), logs.unlisted),
-        (~found.capped).astype(float),
+        slope * np.where(scaled.capped, np.where(np.isfinite(logs.last), logs.last, 0.0), logs.unlisted),
+        (~scaled.capped).astype(float),
     )
     g = np.empty((2, lists.n_rows))
-    for i, (along, beside) in enumerate(zip(own, of_rest, strict=True)):
+    for i, (along, beside) in enumerate(zip(of_listed, of_rest, strict=True)):
         # What is not there has no part in it, whatever its logarithm.
         mean = lists.sums(q * along) + rest * beside
         by_true = beside - mean

@@ -166,8 +166,8 @@ def recalibrate(
         return made if handle is crossed else replace(made, notes=(*made.notes, _ONE_WAY))
     asked = _asked(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
-    y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order, most=_most(method, rows_tried))
-    given = Forecasts(y, p, ordered=in_order, **own)
+    y, p, options, tell = rows_to_fit(y, p, read, ordered=in_order, most=_most(method, rows_tried))
+    given = Forecasts(y, p, ordered=in_order, **options)
     forecasts = with_single_classes(given)
     forecasts.check()
     groups = forecasts.groups
@@ -179,14 +179,14 @@ def recalibrate(
     dealt_to = dealt(forecasts.n_rows, groups, folds, seed, weights, nested=nested)
     sample = FoldedRows(outcomes, weights, groups, chosen, dealt_to, seed, rows, ordered)
     facts = Study(sample, methods, asked, confidence).facts()
-    found = Recalibration(
+    result = Recalibration(
         **facts | {"n_rows": given.n_rows},
         classes=forecasts.classes,
         ordered=ordered,
         frequencies=_frequencies(sample),
         notes=(*_notes(sample, methods, forecasts.classes), *_worse(sample, facts["held_out"], asked)),
     )
-    return tell(found)
+    return tell(result)
 
 
 def rows_of(forecasts: Forecasts) -> tuple[Ints, Floats, Floats | None]:

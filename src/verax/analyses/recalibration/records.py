@@ -14,7 +14,7 @@ from verax.common.faces import Record
 from verax.errors import InputError, passing
 from verax.inference.intervals import Interval
 
-# What the methods are called in sentences, the simplest first.
+# The names of the methods in sentences, the simplest first.
 TITLES = {
     "none": "doing nothing",
     "temperature": "temperature scaling",
@@ -38,7 +38,7 @@ TITLES_OF_LISTS = {
     "temperature_rest": "temperature scaling with a factor for unlisted classes",
 }
 BEST, BLEND = "best", "blend"
-# What each does, in plain words, after its name.
+# The effect of each, in plain words, after its name.
 MEANINGS = {
     "temperature": "makes all probabilities more or less extreme by one factor",
     "prior": "multiplies the probabilities of each class by a factor",
@@ -61,11 +61,11 @@ METHOD_TITLES = TITLES | TITLES_OF_LISTS | {BLEND: "the weighted average of all 
 _UNDECIDED, _UNSEEN = "the choice differs between folds", "no recalibrated row is wrong"
 
 
-def undecided(own: Interval, other: Interval, why: str = _UNDECIDED) -> Interval:
+def undecided(interval: Interval, other: Interval, why: str = _UNDECIDED) -> Interval:
     """The interval of a choice that is not certain: it includes that of another choice, with the reason."""
-    if not own.defined or not other.defined:
-        return own
-    return own.holding(other.low).holding(other.high).doubted(why)
+    if not interval.defined or not other.defined:
+        return interval
+    return interval.holding(other.low).holding(other.high).doubted(why)
 
 
 def _p_of(share: float, ends: Interval, freedom: float) -> float:
@@ -79,7 +79,7 @@ def _p_of(share: float, ends: Interval, freedom: float) -> float:
 
 @dataclass(frozen=True)
 class Gain(Record):
-    """What a method takes off the mean loss of rows that its fit has not seen.
+    """The part of the mean loss that a method takes off rows that its fit has not seen.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Gain(Record):
         before : float
             The mean loss before.
         cost : float or None
-            What is lost beyond the loss before where the most likely class is wrong; None if rows show it.
+            The loss beyond the loss before where the most likely class is wrong; None if rows show it.
 
         Returns
         -------
@@ -220,9 +220,9 @@ class Trial(Record):
     loss : float
         The mean loss.
     gain : Gain
-        What it gains on doing nothing.
+        Its gain on doing nothing.
     detail : str
-        What was fitted to all rows, in a few words.
+        The fit to all rows, in a few words.
     """
 
     method: str
@@ -242,7 +242,7 @@ FOLDS = 5
 _PROBABILITIES, _ENOUGH = 100_000, 2_000
 # Top lists that methods are tried on.
 LISTS = 10_000
-# What "best" chooses among, by the kind of classes. Quadratic scaling does what beta calibration does, and
+# The choices of "best", by the kind of classes. Quadratic scaling does what beta calibration does, and
 # structured scaling what vector scaling and Dirichlet calibration do, with less noise.
 _MENUS = {
     "two": {"none", "temperature", "prior", "bcts", "quadratic", "spline", "isotonic"},

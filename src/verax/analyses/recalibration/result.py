@@ -69,7 +69,7 @@ def estimated(p: Floats, old: Floats, weights: Floats | None = None) -> Floats:
 
 
 class ShownRecalibration(Tabled, MaySkip):
-    """What readers see of a recalibration; its attributes are described there."""
+    """The text and tables of a recalibration; its attributes are described there."""
 
     method: str
     asked: str
@@ -95,7 +95,7 @@ class ShownRecalibration(Tabled, MaySkip):
 
     @property
     def _of(self) -> str:
-        """What the rows are called."""
+        """The name of the rows."""
         return "rows"
 
     @property
@@ -125,7 +125,7 @@ class ShownRecalibration(Tabled, MaySkip):
         )
 
     def _claim(self) -> tuple[Claim, str]:
-        """What is claimed of a method, in a sentence.
+        """The claim about a method, in a sentence.
 
         Of a choice it is what choosing gains: the winner's own trial is the best of several, so it flatters.
         """
@@ -285,7 +285,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
     asked : str
         The method or methods asked for; "best" for a choice.
     form : CalibrationMap
-        What was fitted to all rows.
+        The fit to all rows.
     rule : str
         The rule that was minimised and measured.
     trials : tuple of Trial
@@ -363,7 +363,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         Returns
         -------
         Trial
-            What it gains.
+            Its gain.
         """
         for trial in self.trials:
             if trial.method == method:
@@ -501,8 +501,8 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         kind = cls
         if "lists_of" in facts and not issubclass(cls, ListRecalibration):
             kind = ListRecalibration
-        found = kind(**facts)
-        return found if sampled is None else found.with_sample(*sampled)
+        result = kind(**facts)
+        return result if sampled is None else result.with_sample(*sampled)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw what each method gains, with intervals.

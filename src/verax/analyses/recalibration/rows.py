@@ -1,4 +1,4 @@
-"""What methods are fitted to: rows whose outcomes are known, and the configuration of a method."""
+"""Rows that methods are fitted to, whose outcomes are known, and the configuration of a method."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXACT_ROWS, _CELLS_PER_UNIT = 2**11, 64
 _BLOCK, _ROWS = 2**16, 1024
 # Smaller probabilities have lost digits, or are zero.
 SMALLEST = 1e-300
-# What saturated probabilities may count as; the last is the precision of a probability near one.
+# Values that saturated probabilities may count as; the last is the precision of a probability near one.
 _FLOORS = (1e-64, 1e-32, 1e-16)
 
 T = TypeVar("T")
@@ -50,9 +50,9 @@ class FittingRows:
     part_of : tuple, optional
         The rows that these are some of, and their numbers there.
     floor : float
-        What smaller probabilities count as; zero where no method has asked yet.
+        The value that smaller probabilities count as; zero where no method has asked yet.
     made : dict
-        What several methods need, made by the first of them.
+        Intermediate results that several methods need, made by the first of them.
     """
 
     y: Ints
@@ -80,14 +80,14 @@ class FittingRows:
         return FittingRows(self.y[rows], self.p[rows], relative(weights, len(rows)), (self, rows))
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` makes, called by the first who asks for it."""
+        """The value of `make`, which is called once."""
         if key not in self.made:
             self.made[key] = make()
-        found: T = self.made[key]
-        return found
+        made: T = self.made[key]
+        return made
 
     def alike(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` makes, which parts of many rows share because it differs little between them.
+        """The value of `make`, which parts of many rows share because it differs little between them.
 
         The first part that asks makes it for all parts of the same rows. Of few rows each part makes its own,
         which takes little time.
@@ -122,11 +122,11 @@ class FittingRows:
         places = np.full(len(whole.y), -1)
         places[numbers] = np.arange(len(numbers))
         for order in whole.orders(of):
-            found = places[order]
-            yield found[found >= 0]
+            order_here = places[order]
+            yield order_here[order_here >= 0]
 
     def to_fit(self, seed: int) -> FittingRows:
-        """What slopes and offsets are fitted to: cells of two classes, a random sample of very many rows."""
+        """Rows that slopes and offsets are fitted to: cells of two classes, a sample of very many rows."""
         if self.n_classes == 2 and len(self.y) > _EXACT_ROWS:
             return self.once("cells", self._in_cells)
         return self.some(MOST_ROWS, seed)
@@ -180,15 +180,15 @@ class LogRows:
     @classmethod
     def of(cls, rows: FittingRows) -> LogRows:
         """The logarithms of the probabilities, zeros as the floor."""
-        step, found = max(_ROWS, _BLOCK // rows.n_classes), []
+        step, blocks = max(_ROWS, _BLOCK // rows.n_classes), []
         for start in range(0, len(rows.y), step):
             part = slice(start, start + step)
             z = np.log(np.maximum(rows.p[part], rows.floor))
-            found.append((np.ascontiguousarray(z.T), rows.y[part], rows.weights[part]))
-        return cls(found, rows.n_rows)
+            blocks.append((np.ascontiguousarray(z.T), rows.y[part], rows.weights[part]))
+        return cls(blocks, rows.n_rows)
 
     def made(self, function: Callable[[Floats], Floats]) -> LogRows:
-        """What a function makes of the logarithms, (K, n), of the same rows."""
+        """The results of a function of the logarithms, (K, n), of the same rows."""
         blocks = [(np.ascontiguousarray(function(z)), y, weights) for z, y, weights in self.blocks]
         return LogRows(blocks, self.n_rows)
 
@@ -251,7 +251,7 @@ def zero_counts_as(p: Floats) -> float:
 
 
 def floors_of(p: Floats) -> list[float]:
-    """What zeros and smaller probabilities may count as, the smallest first; the fit chooses among them.
+    """Values that zeros may count as, and smaller probabilities, the smallest first; the fit chooses.
 
     Logits that are too large keep their differences in probabilities of 1e-100. Those of a model that assumes
     too much, such as naive Bayes, are noise: one row of 1e-300 would set the temperature of all.

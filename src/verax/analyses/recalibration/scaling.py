@@ -41,7 +41,7 @@ from verax.scores.registry import RULES
 
 @dataclass(frozen=True)
 class _Numbers:
-    """How the numbers that are fitted make slopes and offsets.
+    """Slopes and offsets from the numbers that are fitted.
 
     Attributes
     ----------
@@ -191,19 +191,19 @@ def _inverse_curvature_near(
     q = np.exp(moved - moved.max(axis=0))
     q /= q.sum(axis=0)
     if numbers.slopes == "each":
-        found = vector_curvature(q, z, weights)
+        curvature = vector_curvature(q, z, weights)
     else:
         added -= np.einsum("kn,kn->n", q, added)
-        found = np.einsum("kn,kn->", q * added, weights * added).reshape(1, 1)
+        curvature = np.einsum("kn,kn->", q * added, weights * added).reshape(1, 1)
         if numbers.offsets:
             across = np.einsum("kn,kn,n->k", q, added, weights)[:, None]
             by_offset = np.diag(q @ weights) - (weights * q) @ q.T
-            found = np.block([[found, across.T], [across, by_offset]])
-        found = found[1:, 1:] if numbers.slopes == "fixed" else found
+            curvature = np.block([[curvature, across.T], [across, by_offset]])
+        curvature = curvature[1:, 1:] if numbers.slopes == "fixed" else curvature
     if rule != RULES["log_score"]:
-        found = found * noise_of(rule, moved, y, weights)[1]
-    found[np.diag_indices(len(found))] += 2 * RIDGE
-    return inverse_of(found / weights.sum())
+        curvature = curvature * noise_of(rule, moved, y, weights)[1]
+    curvature[np.diag_indices(len(curvature))] += 2 * RIDGE
+    return inverse_of(curvature / weights.sum())
 
 
 def _inverse_curvature(
@@ -217,22 +217,22 @@ def _inverse_curvature(
     moved = slopes @ z + offsets[:, None]
     q = np.exp(moved - moved.max(axis=0))
     q /= q.sum(axis=0)
-    found = matrix_curvature(q, z, weights / weights.sum())
+    curvature = matrix_curvature(q, z, weights / weights.sum())
     penalty = (
         2 * strength * np.append(np.where(np.eye(k).ravel() > 0, 0.0, 1 / (k * (k - 1))), np.full(k, 1 / k))
     )
-    found[np.diag_indices(len(found))] += penalty + 2 * RIDGE / weights.sum()
-    return inverse_of(found)
+    curvature[np.diag_indices(len(curvature))] += penalty + 2 * RIDGE / weights.sum()
+    return inverse_of(curvature)
 
 
 def vector_curvature(q: Floats, z: Floats, weights: Floats) -> Floats:
     """The curvature of the log score by one number for each class, and then by offsets."""
     k, parts = len(z), np.concatenate([q * z, q])
-    found = -(parts * weights) @ parts.T
+    curvature = -(parts * weights) @ parts.T
     for i, j, factor in ((0, 0, z * z), (0, 1, z), (1, 0, z), (1, 1, np.ones_like(z))):
-        block = found[i * k : (i + 1) * k, j * k : (j + 1) * k]
+        block = curvature[i * k : (i + 1) * k, j * k : (j + 1) * k]
         block[np.diag_indices(k)] += np.einsum("kn,kn,n->k", q, factor, weights)
-    return np.asarray(found)
+    return np.asarray(curvature)
 
 
 def matrix_curvature(q: Floats, z: Floats, weights: Floats) -> Floats:
@@ -267,12 +267,12 @@ def noise_of(rule: Rule, z: Floats, y: Ints, weights: Floats) -> tuple[float, fl
     The best penalty is proportional to the first, which is one for the log score. A proper rule's expected
     curvature is the covariance of its gradient with that of the log score.
     """
-    _, own = losses_with_gradient(rule, z, y)
+    _, slopes = losses_with_gradient(rule, z, y)
     _, logs = losses_with_gradient(RULES["log_score"], z, y)
-    curvature = float(np.einsum("kn,kn,n->", own, logs, weights))
+    curvature = float(np.einsum("kn,kn,n->", slopes, logs, weights))
     if not curvature > 0:
         return 1.0, 1.0
-    noise = float(np.einsum("kn,kn,n->", own, own, weights)) / curvature
+    noise = float(np.einsum("kn,kn,n->", slopes, slopes, weights)) / curvature
     return noise, curvature / float(np.einsum("kn,kn,n->", logs, logs, weights))
 
 
@@ -290,13 +290,13 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     strength = (1.0 if how.strength is None else how.strength) * noise
     matrix = how.method == "smatrix"
     unchanged = np.eye(k) if matrix else np.ones(k)
-    held = _penalties(k, matrix) * strength / n
+    penalties = _penalties(k, matrix) * strength / n
 
     def objective(t: Floats) -> tuple[float, Floats]:
         value, by_slope, by_offset = logs.sums(rule, t[:-k].reshape(unchanged.shape) + unchanged, t[-k:])
-        return value / n + float(held @ t**2), np.append(by_slope, by_offset) / n + 2 * held * t
+        return value / n + float(penalties @ t**2), np.append(by_slope, by_offset) / n + 2 * penalties * t
 
-    size = len(held)
+    size = len(penalties)
     start = np.zeros(size) if near is None else np.append(near.slopes - unchanged, near.offsets)
     by_class = matrix and size > settings.curvature_up_to
 
@@ -307,17 +307,17 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
             return at.sums_by_class()
         return (matrix_curvature if matrix else vector_curvature)(at.q, at.z, at.weights)
 
-    found = curvature() if near is None else rows.alike(("curvature", how, rule), curvature)
+    bends = curvature() if near is None else rows.alike(("curvature", how, rule), curvature)
     if by_class:
-        best = smallest_of_many(objective, start, scaling_by_class(curvatures_by_class(found), 2 * held))
+        best = smallest_of_many(objective, start, scaling_by_class(curvatures_by_class(bends), 2 * penalties))
     else:
         bound = np.full(size, np.inf)
-        best = smallest(objective, start, (-bound, bound), inverse_of(found + np.diag(2 * held)))
+        best = smallest(objective, start, (-bound, bound), inverse_of(bends + np.diag(2 * penalties)))
     return LogLinear(unchanged + best[:-k].reshape(unchanged.shape), best[-k:], floor, power, spread)
 
 
 def _penalties(k: int, matrix: bool) -> Floats:
-    """What holds each number to zero: the number of numbers of its kind."""
+    """The penalty of each number: the number of numbers of its kind."""
     if not matrix:
         return np.full(2 * k, float(k))
     changes = np.full((k, k), float(k * (k - 1)))
@@ -327,7 +327,7 @@ def _penalties(k: int, matrix: bool) -> Floats:
 
 @dataclass(frozen=True)
 class _Point:
-    """Where a search begins, on some of the rows: how the mean loss bends there.
+    """The beginning of a search, on some of the rows: how the mean loss bends there.
 
     Attributes
     ----------
@@ -358,7 +358,7 @@ class _Point:
         ones = np.vstack([z, np.ones(len(w))])
         shares = (w * q * (1 - q)).T
         pairs = (k + 1) * (k + 2) // 2
-        found = np.zeros((pairs, k))
+        sums = np.zeros((pairs, k))
         step = max(settings.product_rows, settings.products_at_once // pairs)
         for start in range(0, len(w), step):
             rows = slice(start, start + step)
@@ -367,8 +367,8 @@ class _Point:
             for i in range(k + 1):
                 np.multiply(ones[i, rows], ones[i:, rows], out=products[at : at + k + 1 - i])
                 at += k + 1 - i
-            found += products @ shares[rows]
-        return found
+            sums += products @ shares[rows]
+        return sums
 
 
 def curvatures_by_class(sums: Floats) -> Floats:
@@ -381,18 +381,18 @@ def curvatures_by_class(sums: Floats) -> Floats:
     return curvatures
 
 
-def scaling_by_class(curvatures: Floats, held: Floats) -> Callable[[Floats], Floats]:
-    """Multiplies by the inverse of the curvature in the numbers of each class, with penalties `held`.
+def scaling_by_class(curvatures: Floats, penalties: Floats) -> Callable[[Floats], Floats]:
+    """Multiplication by the inverse of the curvature in the numbers of each class, with penalties.
 
     What is added to the numbers of all classes alike changes no forecast, only the penalty, which is smallest
-    where the means over the classes, weighted by `held`, are zero. The search keeps them there: the curvature
-    by class does not know that the loss is flat in that direction, and would take many steps.
+    where the means over the classes, weighted by `penalties`, are zero. The search keeps them there: the
+    curvature by class does not know that the loss is flat in that direction, and would take many steps.
     """
     k = len(curvatures)
     diagonal = np.arange(k + 1)
-    penalties = np.column_stack([held[: k * k].reshape(k, k), held[k * k :]])
-    shares = penalties / penalties.sum(axis=0)
-    curvatures[:, diagonal, diagonal] += penalties
+    of_classes = np.column_stack([penalties[: k * k].reshape(k, k), penalties[k * k :]])
+    shares = of_classes / of_classes.sum(axis=0)
+    curvatures[:, diagonal, diagonal] += of_classes
     inverses = inverse_of(curvatures)
 
     def scaled(slope: Floats) -> Floats:

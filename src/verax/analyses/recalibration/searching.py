@@ -29,7 +29,7 @@ def smallest(
     bounds: tuple[Floats, Floats],
     inverse: Floats | None,
 ) -> Floats:
-    """Where a function is smallest within bounds, by the BFGS method; `inverse` is that of its curvature.
+    """The smallest place of a function within bounds, by the BFGS method; `inverse` is that of its curvature.
 
     There are few numbers, so this takes less time than calling a library, whose threads wait for each other.
     """
@@ -49,8 +49,8 @@ def smallest(
         there = _lower(objective, x, along, value, fall)
         if there is None:
             break
-        moved, found, steep = there
-        step, change, gained = moved - x, steep - slope, value - found
+        moved, lower, steep = there
+        step, change, gained = moved - x, steep - slope, value - lower
         x, value, slope = there
         sure = known and _as_expected(gained, fall)
         if gained <= _GAIN * max(abs(value), 1.0):
@@ -72,25 +72,25 @@ def _step_within(slope: Floats, inverse: Floats, room: tuple[Floats, Floats]) ->
     Every turn lowers the model, so a search goes down even if the turns do not suffice.
     """
     free_step, step = -inverse @ slope, np.zeros(len(slope))
-    held = np.zeros(len(slope), bool)
+    bound = np.zeros(len(slope), bool)
     for _ in range(_TURNS):
         # The force that holds numbers at their bounds moves the others.
-        force = np.linalg.solve(inverse[np.ix_(held, held)], (step - free_step)[held])
-        there = free_step + inverse[:, held] @ force
-        move = np.where(held, 0.0, there - step)
+        force = np.linalg.solve(inverse[np.ix_(bound, bound)], (step - free_step)[bound])
+        there = free_step + inverse[:, bound] @ force
+        move = np.where(bound, 0.0, there - step)
         ends = np.where(move < 0, *room)
         share = np.divide(ends - step, move, out=np.full(len(step), np.inf), where=move != 0)
         first = int(np.argmin(share))
         if share[first] < 1:
             step = step + share[first] * move
-            step[first], held[first] = ends[first], True
+            step[first], bound[first] = ends[first], True
             continue
-        step = np.where(held, step, there)
+        step = np.where(bound, step, there)
         outwards = np.zeros(len(step))
-        outwards[held] = np.where(step <= room[0], 1.0, -1.0)[held] * force
+        outwards[bound] = np.where(step <= room[0], 1.0, -1.0)[bound] * force
         if outwards.min() >= 0:
             break
-        held[np.argmin(outwards)] = False
+        bound[np.argmin(outwards)] = False
     return step
 
 
@@ -106,7 +106,7 @@ def _as_expected(gained: float, fall: float) -> bool:
 
 
 def _left(fall: float, gained: float) -> float:
-    """About what a step leaves to gain: the same share of its own gain as the last step left of its gain."""
+    """The gain left after a step, about: the same share of its own gain as the last step left of its gain."""
     return (0.5 * fall) ** 2 / gained if gained > 0 else np.inf
 
 
@@ -121,9 +121,9 @@ def _lower(
     size = 1.0
     for _ in range(_HALVINGS):
         moved = x + size * along
-        found, steep = objective(moved)
-        if found <= value + 1e-4 * size * fall:
-            return moved, found, steep
+        lower, steep = objective(moved)
+        if lower <= value + 1e-4 * size * fall:
+            return moved, lower, steep
         size /= 2
     return None
 
@@ -131,7 +131,7 @@ def _lower(
 def smallest_of_many(
     objective: Callable[[Floats], tuple[float, Floats]], start: Floats, scaled: Callable[[Floats], Floats]
 ) -> Floats:
-    """Where a function of many numbers is smallest, by the limited-memory BFGS method.
+    """The smallest place of a function of many numbers, by the limited-memory BFGS method.
 
     `scaled` multiplies a gradient by the inverse of what the curvature is near. The search ends sooner than
     that for few numbers: the loss of many is known less precisely.
@@ -148,8 +148,8 @@ def smallest_of_many(
         there = _lower(objective, x, along, value, fall)
         if there is None:
             break
-        moved, found, steep = there
-        step, change, gained = moved - x, steep - slope, value - found
+        moved, lower, steep = there
+        step, change, gained = moved - x, steep - slope, value - lower
         x, value, slope = there
         sure = _as_expected(gained, fall)
         if gained <= _MANY_GAIN * max(abs(value), 1.0):
@@ -168,7 +168,7 @@ def _turned(
     for step, change, bend in reversed(past):
         shares.append(dot(step, left) / bend)
         left -= shares[-1] * change
-    found = scaled(left)
+    turned = scaled(left)
     for (step, change, bend), share in zip(past, reversed(shares), strict=True):
-        found += (share - dot(change, found) / bend) * step
-    return found
+        turned += (share - dot(change, turned) / bend) * step
+    return turned

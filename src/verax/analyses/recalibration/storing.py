@@ -38,21 +38,21 @@ def facts_in(path: Path) -> tuple[dict[str, Any], tuple[int, int] | None]:
 
 
 def _fields(stored: dict[str, Any]) -> dict[str, Any]:
-    own = _of_lists(stored) if stored.get("of_lists") is not None else _of_distributions(stored)
+    form_fields = _of_lists(stored) if stored.get("of_lists") is not None else _of_distributions(stored)
     if stored["method"] not in METHOD_TITLES:
         raise ValueError("method")
-    trials = tuple(_trial(each) for each in stored["trials"])
+    trials = tuple(_trial(entry) for entry in stored["trials"])
     if not trials or trials[0].method != "none":
         raise ValueError("trials")
     return {
         "method": stored["method"],
         "trials": trials,
-        **own,
+        **form_fields,
         "n_groups": _groups(stored["n_groups"]),
         "confidence": number(stored["confidence"]),
         **{name: _text(stored[name]) for name in ("asked", "rule")},
         **{name: _of(int, stored[name]) for name in ("n_rows", "folds", "seed")},
-        **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes", "columns")},
+        **{name: tuple(_text(entry) for entry in stored[name]) for name in ("picks", "notes", "columns")},
         "ordered": _of(bool, stored["ordered"]),
     }
 

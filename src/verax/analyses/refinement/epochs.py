@@ -80,12 +80,12 @@ class _Rows(ABC):
         The curve is that of this t, so the last step is left to the caller.
         """
         t = float(np.clip(start, -WIDEST, WIDEST))
-        found = self.at(t)
+        curve = self.at(t)
         for _ in range(_ITERATIONS):
-            step = self.step(t, float(self.weights @ found.slopes), float(self.weights @ found.bends))
+            step = self.step(t, float(self.weights @ curve.slopes), float(self.weights @ curve.bends))
             if abs(step) <= enough:
                 break
-            value = self._value(t, found)
+            value = self._value(t, curve)
             for _ in range(_HALVINGS):
                 moved = float(np.clip(t + step, -WIDEST, WIDEST))
                 there = self.at(moved)
@@ -94,16 +94,16 @@ class _Rows(ABC):
                 step /= 2
             else:
                 break
-            t, found = moved, there
-        return t, found
+            t, curve = moved, there
+        return t, curve
 
     def fitted(self, near: float) -> float:
         """The t where the sum of losses is smallest, about."""
-        t, found = self.near_smallest(near, _STEP)
-        return t + self.step(t, float(self.weights @ found.slopes), float(self.weights @ found.bends))
+        t, curve = self.near_smallest(near, _STEP)
+        return t + self.step(t, float(self.weights @ curve.slopes), float(self.weights @ curve.bends))
 
-    def _value(self, t: float, found: _Curve) -> float:
-        return float(self.weights @ found.losses) + RIDGE * t * t
+    def _value(self, t: float, curve: _Curve) -> float:
+        return float(self.weights @ curve.losses) + RIDGE * t * t
 
     @staticmethod
     def step(t: float, slope: float, bend: float) -> float:
@@ -178,9 +178,9 @@ def held_out_losses(
     """
     closed = isinstance(rule, Log) and rule.clip is None
     rows: _Rows = (_LogRows if closed else _AnyRows)(rule, z, y, weights)
-    t, found = rows.near_smallest(rows.first() if start is None else start, _STEP)
+    t, curve = rows.near_smallest(rows.first() if start is None else start, _STEP)
     n_folds = int(folds.max()) + 1
-    slopes, bends = (sums_at(folds, weights * part, n_folds) for part in (found.slopes, found.bends))
+    slopes, bends = (sums_at(folds, weights * part, n_folds) for part in (curve.slopes, curve.bends))
     others = zip(slopes.sum() - slopes, bends.sum() - bends, strict=True)
     without = t + np.array([rows.step(t, slope, bend) for slope, bend in others])
     if z.size <= _SMALL:
@@ -262,12 +262,12 @@ class RefinementLoss:
         outcomes, rows, weights = rows_of(forecasts)
         folds = dealt(len(outcomes), forecasts.groups, self.folds, self.seed, weights)
         w = relative(weights, len(outcomes))
-        found = []
+        losses_and_places = []
         for floor in floors_of(rows):
             z = np.ascontiguousarray(np.log(np.maximum(rows, floor)).T)
             losses, t = held_out_losses(self.rule, z, outcomes, w, folds, self._start)
-            found.append((mean_loss(losses, weights), t))
-        loss, self._start = min(found)
+            losses_and_places.append((mean_loss(losses, weights), t))
+        loss, self._start = min(losses_and_places)
         return loss
 
     def __repr__(self) -> str:

@@ -89,15 +89,15 @@ def refinement(
     0.871
     """
     how = {"method": method, "rule": rule, "ordered": ordered, "folds": folds, "seed": seed}
-    found = recalibrate(y, p, **how, confidence=confidence, **read)  # type: ignore[arg-type]
-    if found.comparison is None:
+    recalibration = recalibrate(y, p, **how, confidence=confidence, **read)  # type: ignore[arg-type]
+    if recalibration.comparison is None:
         raise InputError(
             "must recalibrate: without it the refinement is the loss",
             argument="method",
-            values=[found.method],
+            values=[recalibration.method],
             remedies=[passing(method="temperature"), passing(method=BEST)],
         )
-    parts = Refinement.of(found)
-    if found.sampled is not None:
-        parts = parts.with_sample(*found.sampled)
-    return parts.with_skipped(found.skipped)
+    parts = Refinement.of(recalibration)
+    if recalibration.sampled is not None:
+        parts = parts.with_sample(*recalibration.sampled)
+    return parts.with_skipped(recalibration.skipped)

@@ -1,4 +1,4 @@
-"""What `refinement` returns."""
+"""The result of `refinement`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from verax.inputs.skipping import MaySkip
 _FEW = 1000
 _SKEWED = "only {} rows or groups: the calibration part is skewed"
 _UNGAINED = "no method gains significantly; the interval includes that of the closest method"
-# What the lines of the table are called.
+# The names of the lines of the table.
 _TITLES = {
     "loss": "loss",
     "refinement": "refinement (loss after recalibration)",
@@ -114,12 +114,12 @@ class Refinement(WithVerdict, Tabled, MaySkip):
     _facts = ("gain.share", "gain.share_interval", "gain.p_value")
 
     @classmethod
-    def of(cls, found: Recalibration) -> Refinement:
+    def of(cls, recalibration: Recalibration) -> Refinement:
         """Read the parts of the loss off a recalibration that has tried a method.
 
         Parameters
         ----------
-        found : Recalibration
+        recalibration : Recalibration
             The recalibration, with its comparison of held-out losses.
 
         Returns
@@ -127,35 +127,39 @@ class Refinement(WithVerdict, Tabled, MaySkip):
         Refinement
             The parts.
         """
-        assert found.comparison is not None
-        (models,) = found.comparison.models.values()
+        assert recalibration.comparison is not None
+        (models,) = recalibration.comparison.models.values()
         by_name = {model.name: model for model in models}
-        before, after = by_name["none"], by_name[found.trials[-1].method]
-        interval, gain = after.interval, found.gain
-        if any(pick != found.method for pick in found.picks):
-            interval = undecided(interval, by_name[found.method].interval)
-        if found.method == "none":
-            gain = _not_below(gain, min(found.trials[1:-1], key=lambda trial: trial.loss).gain)
-        units = found.n_rows if found.n_groups is None else min(counts_by_kind(found.n_groups))
+        before, after = by_name["none"], by_name[recalibration.trials[-1].method]
+        interval, gain = after.interval, recalibration.gain
+        if any(pick != recalibration.method for pick in recalibration.picks):
+            interval = undecided(interval, by_name[recalibration.method].interval)
+        if recalibration.method == "none":
+            gain = _not_below(gain, min(recalibration.trials[1:-1], key=lambda trial: trial.loss).gain)
+        units = (
+            recalibration.n_rows
+            if recalibration.n_groups is None
+            else min(counts_by_kind(recalibration.n_groups))
+        )
         part = gain.interval
-        if units < _FEW and part.defined and not found.picks:
+        if units < _FEW and part.defined and not recalibration.picks:
             part = part.doubted(_SKEWED.format(units))
         return cls(
-            rule=found.rule,
+            rule=recalibration.rule,
             loss=LossPart("loss", before.mean, before.interval),
             refinement=LossPart("refinement", after.mean, interval),
             calibration=LossPart("calibration", gain.value, part),
             gain=gain,
-            method=found.method,
-            asked=found.asked,
-            n_rows=found.n_rows,
-            n_classes=found.n_classes,
-            n_groups=found.n_groups,
-            folds=found.folds,
-            seed=found.seed,
-            confidence=found.confidence,
-            picks=found.picks,
-            notes=found.notes,
+            method=recalibration.method,
+            asked=recalibration.asked,
+            n_rows=recalibration.n_rows,
+            n_classes=recalibration.n_classes,
+            n_groups=recalibration.n_groups,
+            folds=recalibration.folds,
+            seed=recalibration.seed,
+            confidence=recalibration.confidence,
+            picks=recalibration.picks,
+            notes=recalibration.notes,
         )
 
     def __float__(self) -> float:
