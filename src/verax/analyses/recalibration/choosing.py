@@ -42,6 +42,8 @@ from verax.scores.registry import name_of
 
 # A method is taken if a one-sided t test says, at this level, that it gains on rows that no fit has seen.
 LEVEL = 0.05
+# Probabilities of several forms that are scored at once: a pass over few rows takes its time to begin.
+_TOGETHER = 2**16
 # A simpler method is taken instead of the best one if it loses no more than a standard error more, which is
 # what a one-sided test at this level says.
 _ONE_STANDARD_ERROR = 0.15865525393145707
@@ -100,8 +102,8 @@ class Folded(ABC):
         """Fits a configuration to some rows, which have these weights; the search begins at a form."""
 
     @abstractmethod
-    def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
-        """The loss of a form on each of some rows."""
+    def losses(self, forms: Sequence[CalibrationMap], rows: Ints) -> Floats:
+        """The loss of each form on each of some rows, (F, n)."""
 
     @abstractmethod
     def held_out(self, forms: Sequence[CalibrationMap]) -> Any:
@@ -144,10 +146,15 @@ class FoldedRows(Folded):
 
         return fit_to
 
-    def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
-        return np.asarray(
-            losses_of([self.rule], Forecasts(self.y[rows], form.apply(self.p[rows])))[0], dtype=float
-        )
+    def losses(self, forms: Sequence[CalibrationMap], rows: Ints) -> Floats:
+        y, p = self.y[rows], self.p[rows]
+        n_together = max(1, _TOGETHER // max(p.size, 1))
+        losses = []
+        for start in range(0, len(forms), n_together):
+            some = forms[start : start + n_together]
+            after = np.concatenate([form.apply(p) for form in some])
+            losses += losses_of([self.rule], Forecasts(np.tile(y, len(some)), after))
+        return np.concatenate(losses).astype(float, copy=False).reshape(len(forms), len(y))
 
     def held_out(self, forms: Sequence[CalibrationMap]) -> Floats:
         p = np.empty(self.p.shape)
@@ -212,15 +219,17 @@ class Trials:
         n_fits = n_folds + len(pairs)
         for v, rows in enumerate(members):
             stage("cross-validation of recalibration", v, n_fits)
-            for how, form in sample.fitted(configurations, [v], trials.whole).items():
+            fits = sample.fitted(configurations, [v], trials.whole)
+            for (how, form), losses in zip(fits.items(), sample.losses([*fits.values()], rows), strict=True):
                 trials.forms[how].append(form)
-                trials.outer[how][rows] = sample.losses(form, rows)
+                trials.outer[how][rows] = losses
         for done, (a, b) in enumerate(pairs, start=n_folds):
             stage("cross-validation of recalibration", done, n_fits)
             both = np.concatenate([members[a], members[b]])
             without = np.repeat([b, a], [len(members[a]), len(members[b])])
-            for how, form in sample.fitted(configurations, [a, b], trials.whole).items():
-                trials.inner[how][without, both] = sample.losses(form, both)
+            fits = sample.fitted(configurations, [a, b], trials.whole)
+            for how, losses in zip(fits, sample.losses([*fits.values()], both), strict=True):
+                trials.inner[how][without, both] = losses
         return trials
 
     def selected(self, among: Sequence[Configuration], *, gated: bool) -> list[Configuration]:
@@ -267,7 +276,7 @@ class Trials:
     def losses_of_fits(self, chosen: Sequence[Configuration]) -> Floats:
         """(V, N) losses in all rows of the configuration chosen without each fold, fitted without it."""
         everything = np.arange(len(self.sample.y))
-        return np.array([self.sample.losses(form, everything) for form in self.fits(chosen)])
+        return self.sample.losses(self.fits(chosen), everything)
 
 
 def beyond_noise(
@@ -459,7 +468,7 @@ def add_blend(trials: Trials) -> Configuration:
         fits = {candidate: trials.forms[candidate][v] for candidate in among}
         forms.append(_blended(fits, _weights(sample, inner, rows, scale)))
         out = np.flatnonzero(sample.folds == v)
-        outer[out] = sample.losses(forms[-1], out)
+        (outer[out],) = sample.losses(forms[-1:], out)
     weights = _weights(
         sample, {candidate: trials.outer[candidate] for candidate in among}, np.arange(len(sample.y)), scale
     )

@@ -23,7 +23,7 @@ from verax.inputs.arrays import Bools, Floats
 from verax.inputs.forecasts import softmax
 from verax.kernels.shared import TINY
 from verax.scores.base import Rule
-from verax.scores.gradients.logits import expected_hessian, losses_with_gradient
+from verax.scores.gradients.logits import expected_curvature, losses_with_gradient
 from verax.scores.registry import RULES
 
 # A curve that is flat between thresholds leaves this distance, so that no class is ruled out for good.
@@ -310,6 +310,10 @@ class _Fitting:
         scale = self.rows.weights[some] / self.rows.weights[some].sum()
         if self.rule != RULES["log_score"]:
             of_logs = (q * (1 - q)).sum(axis=1)
-            scale = scale * expected_hessian(self.rule, z).sum(axis=1) / np.maximum(of_logs, TINY)
+            scale = (
+                scale
+                * expected_curvature(self.rule, np.ascontiguousarray(z.T)).sum(axis=0)
+                / np.maximum(of_logs, TINY)
+            )
         flat = (by_class * np.sqrt(q * scale[:, None])[:, :, None]).reshape(-1, by_class.shape[2])
         return np.asarray(flat.T @ flat)

@@ -191,10 +191,9 @@ class FoldedLists(Folded):
 
         return fit_to
 
-    def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
-        return np.asarray(
-            losses_of([self.rule], form.apply(self.rows.taken(rows, None, None)))[0], dtype=float
-        )
+    def losses(self, forms: Sequence[CalibrationMap], rows: Ints) -> Floats:
+        some = self.rows.taken(rows, None, None)
+        return np.array([losses_of([self.rule], form.apply(some))[0] for form in forms], dtype=float)
 
     def held_out(self, forms: Sequence[CalibrationMap]) -> ListRows:
         given = self.rows.lists

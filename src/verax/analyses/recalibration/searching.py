@@ -75,8 +75,10 @@ def _step_within(slope: Floats, inverse: Floats, room: tuple[Floats, Floats]) ->
     bound = np.zeros(len(slope), bool)
     for _ in range(_TURNS):
         # The force that holds numbers at their bounds moves the others.
-        force = np.linalg.solve(inverse[np.ix_(bound, bound)], (step - free_step)[bound])
-        there = free_step + inverse[:, bound] @ force
+        force, there = np.zeros(0), free_step
+        if bound.any():
+            force = np.linalg.solve(inverse[np.ix_(bound, bound)], (step - free_step)[bound])
+            there = free_step + inverse[:, bound] @ force
         move = np.where(bound, 0.0, there - step)
         ends = np.where(move < 0, *room)
         share = np.divide(ends - step, move, out=np.full(len(step), np.inf), where=move != 0)
@@ -86,6 +88,8 @@ def _step_within(slope: Floats, inverse: Floats, room: tuple[Floats, Floats]) ->
             step[first], bound[first] = ends[first], True
             continue
         step = np.where(bound, step, there)
+        if not len(force):
+            break
         outwards = np.zeros(len(step))
         outwards[bound] = np.where(step <= room[0], 1.0, -1.0)[bound] * force
         if outwards.min() >= 0:

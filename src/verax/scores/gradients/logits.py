@@ -163,6 +163,12 @@ def derivatives(
     return g, h
 
 
+def expected_curvature(rule: Rule, z: Floats) -> Floats:
+    """`expected_hessian` of few logits, (K, N), for optimisers; nothing is checked."""
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        return np.asarray(_expected_hessian(rule, Block(z, np.zeros(z.shape[1], np.int64)), 0.0))
+
+
 def losses_with_gradient(rule: Rule, z: Array, y: Array, *, repeated: bool = False) -> tuple[Floats, Floats]:
     """The loss of each row and its derivative in each logit, for optimisers; nothing is checked.
 
