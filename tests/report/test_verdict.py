@@ -9,6 +9,7 @@ from functools import cache
 from importlib.metadata import version
 from statistics import NormalDist
 
+import jinja2
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as papq
@@ -27,7 +28,7 @@ from verax.analyses.calibration.recipes import EventRecipe
 from verax.analyses.words import percent
 from verax.inputs.memory import ONLY, open_rows
 from verax.report import Report, limits
-from verax.report.bundle import bundle
+from verax.report.bundle import bundle, templates
 from verax.report.exhibits import comparison_exhibit
 
 
@@ -385,6 +386,32 @@ def test_the_scripts_are_made_once_and_kept(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert bundle.__wrapped__() == text
+
+
+def test_templates_are_compiled_once_and_kept_where_nobody_else_writes(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled = []
+    compile_template = jinja2.Environment.compile
+
+    def compiling(environment, *arguments):
+        compiled.append(arguments)
+        return compile_template(environment, *arguments)
+
+    def template():
+        compiled.clear()
+        jinja2.Environment(loader=source, bytecode_cache=templates()).get_template("page").render()
+        return len(compiled)
+
+    monkeypatch.setattr(jinja2.Environment, "compile", compiling)
+    source = jinja2.DictLoader({"page": "a"})
+    assert [template(), template()] == [1, 0]
+    source.mapping["page"] = "b"
+    assert [template(), template()] == [1, 0]
+    (kept,) = (tmp_path / "verax").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert [template(), template()] == [1, 0]
+    kept.chmod(0o666)
+    assert template() == 1
 
 
 @pytest.mark.parametrize("kind", ["two", "ordered"])

@@ -15,7 +15,7 @@ from typing import Any
 
 from verax.common.packages import needed
 from verax.inference.findings import Verdict
-from verax.report.bundle import bundle, converter
+from verax.report.bundle import bundle, converter, templates
 from verax.report.charts import all_charts
 from verax.report.contents import Contents
 from verax.report.rate_charts import rate_charts
@@ -77,6 +77,7 @@ def _environment() -> Any:
     jinja2 = needed("jinja2", "A report", "report")
     return jinja2.Environment(
         loader=jinja2.PackageLoader("verax.report"),
+        bytecode_cache=templates(),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
