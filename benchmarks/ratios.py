@@ -293,6 +293,18 @@ def pages(_: int) -> None:
         against("verax evaluate, 2,000 rows", of_process(code), base, 4)
 
 
+def sample_log(_: int) -> None:
+    """`verax evaluate` of a log of lm-evaluation-harness, against a process that parses its lines."""
+    from listfiles import harness_sample
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "samples_task.jsonl")
+        path.write_bytes(b"\n".join(map(harness_sample, range(50_000))))
+        parse = of_process(f"import json\nfor line in open({str(path)!r}, 'rb'): json.loads(line)")
+        code = f"from verax.cli.app import run; run(['evaluate', {str(path)!r}, '--quiet'])"
+        against("verax evaluate, a log of 50,000 samples", of_process(code), parse, 4)
+
+
 def of_process(code: str) -> float:
     """The least processor time of a fresh process with this code, in seconds.
 
@@ -343,6 +355,7 @@ ROWS = {
         one_rule,
         many_columns,
         pages,
+        sample_log,
         many_groups,
         subgroups_by_number,
     )

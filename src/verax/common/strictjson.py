@@ -36,7 +36,9 @@ def parse(text: str | bytes) -> Any:
     verax.common.strictjson.JsonError: the key 'a' occurs twice
     """
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        if not isinstance(text, str):
+            text = text.decode(json.detect_encoding(text), "surrogatepass")
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
         raise JsonError(f"{error.msg} at {line}column {error.colno}") from None
@@ -56,6 +58,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         raise JsonError(f"the key {show(next(name for name in names if names.count(name) > 1))} occurs twice")
     return mapping
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
 
 
 def levels(text: bytes) -> int:

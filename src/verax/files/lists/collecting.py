@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ COUNTS = (
     *("lists_merged", "entries_merged", "probability_merged"),
     *("entries_omitted", "probability_omitted"),
 )
+_flags = attrgetter(*FLAGS)
 # How many further records are read after the first invalid one, to know how many there are.
 _FURTHER = 10_000
 RESCALE = passing("to rescale lists of all classes", normalize=True)
@@ -79,7 +82,9 @@ class ListCollector:
     ) -> None:
         self.shape, self.settings, self.source, self.word = shape, settings, source, word
         self._first, self._part = first or 0, first is not None
-        self._done, self._now = array("d"), dict.fromkeys(COUNTS, 0.0)
+        # What was noted of lists that are not as usual, by their places in `rows`.
+        self._noted: dict[int, dict[str, float]] = {}
+        self._now: dict[str, float] = {}
         # The sums that lists were divided by; 1 for those that were not.
         self._divisors: np.ndarray[Any, Any] = np.zeros(0)
         self._lacking: np.ndarray[Any, Any] = np.zeros(0, np.bool_)
@@ -116,7 +121,7 @@ class ListCollector:
         """Read a record and keep its list; what is wrong with it is an error, or it is left out."""
         place = self._first + self._given
         self._given += 1
-        self._now = dict.fromkeys(COUNTS, 0.0)
+        self._now = {}
         try:
             listed, row = read(record, place)
             labels, values = self._prepared(listed)
@@ -131,7 +136,8 @@ class ListCollector:
                 self.refuse_problem()
             return
         self._note_order(listed, labels)
-        self._done.extend(self._now.values())
+        if self._now:
+            self._noted[len(self.rows)] = self._now
         self._codes.extend(codes)
         self._values.extend(values)
         self._lengths.append(len(codes))
@@ -157,8 +163,9 @@ class ListCollector:
                 kind="missing",
                 remedies=[passing("to leave out such entries", missing="omit"), SKIP],
             )
-        for name in FLAGS:
-            self._now[name] = getattr(listed, name)
+        flags = _flags(listed)
+        if any(flags):
+            self._now.update(zip(FLAGS, flags, strict=True))
         if self._called is not None:
             return self._merged(labels, values)
         if len(set(labels)) < len(labels):
@@ -397,10 +404,11 @@ class ListCollector:
 
     def tallies(self, kept: np.ndarray[Any, Any]) -> dict[str, float]:
         """How often what was done to these lists, by their places in `rows`; nothing that was not."""
-        sums = np.frombuffer(self._done).reshape(-1, len(COUNTS))[kept].sum(axis=0).tolist()
+        noted = [self._noted[row] for row in kept.tolist() if row in self._noted]
+        totals = {name: math.fsum(counted.get(name, 0.0) for counted in noted) for name in COUNTS}
         counts = {
             name: total if name.startswith("probability") else int(total)
-            for name, total in zip(COUNTS, sums, strict=True)
+            for name, total in totals.items()
             if total
         }
         divided = Rescaled.of(self._divisors[kept], Unity(self.shape.tolerance))

@@ -255,7 +255,8 @@ class RecordReader:
             row.weight = self._number(self._field(record, settings.weights, "weights"))
         if settings.groups is not None:
             row.group = [self._field(record, name, "groups") for name in named_columns(settings.groups)]
-        row.by = tuple(self._field(record, name, "by") for name in settings.by)
+        if settings.by:
+            row.by = tuple(self._field(record, name, "by") for name in settings.by)
         row.question = self._question(record, row)
         return listed, row
 
@@ -269,7 +270,7 @@ class RecordReader:
             outcome = listed.outcome
         if self.shape.outcome_of is None or outcome is None:
             return outcome
-        return self._choice(record, outcome, place, len(listed.labels))
+        return self._choice(listed, outcome, place)
 
     def _question(self, record: Any, row: Row) -> Hashable | None:
         """What tells questions apart: what the shape says, the id of the record, or that of a batch."""
@@ -282,13 +283,13 @@ class RecordReader:
             return custom_id
         return ("record", self._record) if self.settings.samples == "repeats" else None
 
-    def _choice(self, record: Any, target: Any, place: int, n: int) -> Hashable | None:
+    def _choice(self, listed: Listed, target: Any, place: int) -> Hashable | None:
         """Which choice a target means; whether targets count from 1 is only known after the last."""
         assert self.shape.outcome_of is not None
         try:
-            choice = self.shape.outcome_of(record, target)
+            choice = self.shape.outcome_of(listed, target)
         except RecordError:
-            if self._beyond is None and whole_number(target) == n:
+            if self._beyond is None and whole_number(target) == len(listed.labels):
                 self._beyond = counted_from_one(target, f"record {place}", place, self.stream.source)
             raise
         self._has_zero = self._has_zero or choice == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from verax.errors import Remedy, show
 from verax.inputs.records.record import (
@@ -14,7 +14,6 @@ from verax.inputs.records.record import (
     Listed,
     RecordError,
     Shape,
-    first,
     mapping,
     not_understood,
     sequence,
@@ -30,18 +29,43 @@ _MUTUAL_INFORMATION = "acc_mutual_info"
 _LENGTHS: dict[str, Callable[[str], int]] = {"acc_norm": len, "acc_bytes": lambda text: len(text.encode())}
 
 
-def pairs_of(record: Any) -> Any:
-    """A (log-likelihood, is greedy) pair per choice, given the question; None for other tasks."""
-    pairs = _all_pairs(record)
+class Sample(NamedTuple):
+    """The content of a sample of a task of choices, read once.
+
+    Attributes
+    ----------
+    pairs : sequence
+        A (log-likelihood, is greedy) pair per choice, given the question.
+    unconditional : sequence
+        The pairs of the same choices without the question; empty in nearly all logs.
+    texts : tuple of str or None
+        The texts of the choices, from the arguments of the requests; None if they are missing.
+    """
+
+    pairs: Sequence[Any]
+    unconditional: Sequence[Any]
+    texts: tuple[str, ...] | None
+
+
+def sample_of(record: Any) -> Sample | None:
+    """The sample of a record; None for tasks without choices."""
+    fields = mapping(record)
+    pairs = _all_pairs(fields)
     if pairs is None:
         return None
-    places = _conditional(record, len(pairs))
-    return pairs if len(places) == len(pairs) else [pairs[place] for place in places]
+    n = len(pairs)
+    texts = _requested(fields, 1)
+    if texts is None or {*map(type, texts)} != {str}:
+        n_choices = _n_choices(fields, None, n)
+        return Sample(pairs[:n_choices], pairs[n_choices:], None)
+    n_texts = _n_choices(fields, texts, len(texts))
+    n_choices = n_texts if len(texts) == n else n
+    named = tuple(texts[:n_texts]) if n_texts == n_choices else None
+    return Sample(pairs[:n_choices], pairs[n_choices:], named)
 
 
-def _all_pairs(record: Any) -> Any:
-    """A pair per request, including those without the question."""
-    fields = mapping(record)
+def _all_pairs(fields: Mapping[Any, Any]) -> Any:
+    """A pair per request, including those without the question; None for other tasks."""
     pairs = sequence(fields.get("filtered_resps"))
     if _are_pairs(pairs):
         return pairs
@@ -51,33 +75,23 @@ def _all_pairs(record: Any) -> Any:
     return pairs if _are_pairs(pairs) else None
 
 
-def _conditional(record: Any, n: int) -> range:
-    """The requests that score a choice given the question; each may have an unconditional one as well."""
-    everything, half = range(n), range(n // 2)
-    fields = mapping(record)
+def _n_choices(fields: Mapping[Any, Any], texts: Sequence[str] | None, n: int) -> int:
+    """The number of requests that score a choice given the question; half of `n` if others lack it."""
+    if n % 2:
+        return n
     subtracts = _MUTUAL_INFORMATION in fields or _MUTUAL_INFORMATION in sequence(fields.get("metrics"))
-    if n % 2 or (not subtracts and _last_context(fields)):
-        return everything
-    requests = _requests(record)
-    if requests is not None and len(requests) != n:
-        return everything
-    if requests is not None:
-        texts = [text.strip() for _, text in requests]
-        if texts[: len(half)] != texts[len(half) :]:
-            return everything
-        contexts = [context for context, _ in requests]
-        if all(contexts[: len(half)]) and not any(contexts[len(half) :]):
+    contexts = None if texts is None else _requested(fields, 0)
+    # In nearly all logs the last request has a context: then none lacks the question.
+    if not subtracts and (contexts is None or contexts[-1] != ""):
+        return n
+    half = n // 2
+    if texts is not None:
+        stripped = [text.strip() for text in texts]
+        if stripped[:half] != stripped[half:]:
+            return n
+        if contexts is not None and "" not in contexts[:half] and not any(contexts[half:]):
             return half
-    return half if subtracts and n > 2 else everything
-
-
-def _last_context(fields: Mapping[Any, Any]) -> bool:
-    """Whether the last request has a context: then none lacks the question, as in nearly all logs."""
-    arguments = fields.get("arguments")
-    if isinstance(arguments, dict):
-        return bool(mapping(next(reversed(arguments.values()), None)).get("arg_0"))
-    last = sequence(arguments)[-1:]
-    return bool(last and first(last[0]))
+    return half if subtracts and n > 2 else n
 
 
 def _are_pairs(pairs: Any) -> bool:
@@ -94,52 +108,29 @@ def log_likelihood(pair: Any) -> float:
         value = float_of(pair[0])
     except (TypeError, ValueError):
         value = math.nan
-    if math.isnan(value) or value == math.inf:
-        raise not_understood(pair, _WANTED)
-    return value
+    if value < math.inf:
+        return value
+    raise not_understood(pair, _WANTED)
 
 
-def _requests(record: Any) -> list[tuple[str, str]] | None:
-    """The context and the text of every request; None if they are missing."""
-    arguments: Any = mapping(record).get("arguments")
-    if isinstance(arguments, dict):
-        requests = [
-            (mapping(request).get("arg_0"), mapping(request).get("arg_1")) for request in arguments.values()
-        ]
-    else:
-        requests = [
-            tuple(request[:2]) if len(sequence(request)) > 1 else (None, None)
-            for request in sequence(arguments)
-        ]
-    known = [(str(context), text) for context, text in requests if isinstance(text, str)]
-    return known if known and len(known) == len(requests) else None
-
-
-def choice_of(record: Any, place: int, n: int) -> str | None:
-    """The text of one of `n` choices; None if texts are missing."""
-    arguments = mapping(record).get("arguments")
-    if not isinstance(arguments, dict) or len(arguments) != n:
-        texts = choices_of(record)
-        return texts[place] if texts is not None and len(texts) == n else None
-    text = mapping(list(arguments.values())[place]).get("arg_1")
-    return text if isinstance(text, str) else None
-
-
-def choices_of(record: Any) -> tuple[str, ...] | None:
-    """The texts of the choices, from the arguments of the requests; None if they are missing."""
-    requests = _requests(record)
-    if requests is None:
+def _requested(fields: Mapping[Any, Any], part: int) -> list[Any] | None:
+    """The contexts (part 0) or texts (part 1) of all requests; None if one lacks it."""
+    arguments: Any = fields.get("arguments")
+    try:
+        if isinstance(arguments, dict):
+            name = f"arg_{part}"
+            return [request[name] for request in arguments.values()] or None
+        return [sequence(request)[part] for request in sequence(arguments)] or None
+    except (KeyError, IndexError, TypeError):
         return None
-    return tuple(requests[place][1] for place in _conditional(record, len(requests)))
 
 
 def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> Hashable | None:
     """The choice that a target names, by number or by text."""
     if isinstance(target, int) and not isinstance(target, bool):
         return target if 0 <= target < n else None
-    stripped = [text.strip() for text in texts or ()]
     text = str(target).strip()
-    places = [i for i, choice in enumerate(stripped) if choice == text]
+    places = [i for i, choice in enumerate(texts or ()) if choice.strip() == text]
     # Texts of many digits are no numbers of choices, and may be too long to convert.
     number = int(text) if text.isdecimal() and len(text) <= 18 and int(text) < n else None
     if number is not None and places not in ([], [number]):
@@ -149,50 +140,45 @@ def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> Hashable 
 
 
 def _read(record: Any, choices: Choices) -> Listed:
-    pairs = pairs_of(record)
-    if pairs is None or len(pairs) < 2:
+    sample = sample_of(record)
+    if sample is None or len(sample.pairs) < 2:
         raise not_understood(mapping(record).get("filtered_resps", record), _WANTED)
-    values = [log_likelihood(pair) for pair in pairs]
-    texts = choices_of(record)
-    if texts is not None and len(texts) != len(values):
-        texts = None
-    _check_one_right(record, texts)
+    values = [log_likelihood(pair) for pair in sample.pairs]
+    _check_one_right(record, sample.texts)
     if choices.per_length:
-        normalised = values_for("acc_norm", record, values)
+        normalised = values_for("acc_norm", sample, values)
         if normalised is None:
             raise not_understood(mapping(record).get("arguments"), "the texts of the choices (arguments)")
         values = normalised
     shares = softmax(values)
     if shares is None:
-        raise not_understood(pairs, _WANTED)
+        raise not_understood(sample.pairs, _WANTED)
     return Listed(
         list(range(len(values))),
         shares,
         outcome=record.get("target"),
-        names=texts,
-        unconditional=len(_all_pairs(record)) > len(values),
+        names=sample.texts,
+        unconditional=bool(sample.unconditional),
     )
 
 
-def values_for(metric: str, record: Any, values: Sequence[float]) -> list[float] | None:
+def values_for(metric: str, sample: Sample, values: Sequence[float]) -> list[float] | None:
     """The numbers by which a metric chooses, from the log-likelihoods of choices; None if the log lacks them.
 
     `acc_norm` divides them by the numbers of characters, `acc_bytes` by those of bytes. `acc_mutual_info`
     subtracts the log-likelihoods without the question.
     """
     if metric == _MUTUAL_INFORMATION:
-        unconditional = (_all_pairs(record) or [])[len(values) :]
-        if len(unconditional) != len(values):
+        if not sample.unconditional:
             return None
-        pairs = zip(values, map(log_likelihood, unconditional), strict=True)
+        pairs = zip(values, map(log_likelihood, sample.unconditional), strict=True)
         return [value - alone for value, alone in pairs]
     if metric not in _LENGTHS:
         return list(values)
-    texts = choices_of(record)
-    if texts is None or len(texts) != len(values):
+    if sample.texts is None:
         return None
     # The texts of requests begin with a separator from the question.
-    lengths = [max(1, _LENGTHS[metric](text.lstrip())) for text in texts]
+    lengths = [max(1, _LENGTHS[metric](text.lstrip())) for text in sample.texts]
     return [value / length for value, length in zip(values, lengths, strict=True)]
 
 
@@ -209,7 +195,9 @@ def softmax(values: Sequence[float]) -> list[float] | None:
 def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
     """Refuse questions with several right choices; `target` names only the first."""
     for field in mapping(mapping(record).get("doc")).values():
-        options, labels = (sequence(mapping(field).get(name)) for name in ("choices", "labels"))
+        if not isinstance(field, dict):
+            continue
+        options, labels = (sequence(field.get(name)) for name in ("choices", "labels"))
         same = [str(option).strip() for option in options] == [text.strip() for text in texts or ()]
         if options and same and len(labels) == len(options) and list(labels).count(1) > 1:
             raise RecordError(
@@ -222,10 +210,10 @@ def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
             )
 
 
-def _outcome_of(record: Any, target: Any) -> Hashable:
+def _outcome_of(listed: Listed, target: Any) -> Hashable:
     """The number of the right choice."""
-    n = len(pairs_of(record) or ())
-    place = position_of(target, choices_of(record), n)
+    n = len(listed.labels)
+    place = position_of(target, listed.names, n)
     if place is None:
         counted = str(target).strip() == str(n)
         from_one = Remedy("Subtract 1 from targets that count from 1.")
@@ -255,7 +243,7 @@ HARNESS = Shape(
     "lm-eval",
     "lm-evaluation-harness sample logs (softmax of the choices' log-likelihoods)",
     "filtered_resps or resps with a [log-likelihood, is greedy] pair per choice, target, arguments",
-    lambda record: pairs_of(record) is not None,
+    lambda record: _all_pairs(mapping(record)) is not None,
     _read,
     tokens=False,
     tolerance=MANY_DIGITS,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from verax.inputs.records.graded import Graded, LogShape, epoch_of, flat_fields, number_or_none, text_or_none
 from verax.inputs.records.harness import (
-    choice_of,
-    choices_of,
+    Sample,
     log_likelihood,
-    pairs_of,
     position_of,
+    sample_of,
     softmax,
     values_for,
 )
@@ -65,34 +64,33 @@ def _generated(record: Mapping[Any, Any]) -> Any:
     return first(responses) if isinstance(responses, (list, tuple)) else responses
 
 
-def _chosen(values: Sequence[float] | None, texts: Callable[[int], str | None]) -> tuple[Any, float | None]:
+def _chosen(
+    values: Sequence[float] | None, texts: Sequence[str] | None
+) -> tuple[str | None, float | None]:
     """The choice with the largest number, and its share of the softmax."""
     shares = softmax(values) if values is not None and len(values) > 1 else None
     if shares is None:
         return None, None
     place = shares.index(max(shares))
-    text = texts(place)
-    return str(place) if text is None else text.strip(), shares[place]
+    return str(place) if texts is None else texts[place].strip(), shares[place]
 
 
-def _choices(record: Any, pairs: Any, metrics: Iterable[str]) -> dict[str, Any]:
+def _choices(sample: Sample, metrics: Iterable[str]) -> dict[str, Any]:
     """The choice by each metric, with the likeliest one under ""; empty if the log lacks them."""
     try:
-        values = [log_likelihood(pair) for pair in pairs]
-        numbers = {name: values_for(name.partition(",")[0], record, values) for name in ("", *metrics)}
+        values = [log_likelihood(pair) for pair in sample.pairs]
+        numbers = {name: values_for(name.partition(",")[0], sample, values) for name in ("", *metrics)}
     except RecordError:
         return {}
-    return {
-        name: (*_chosen(scores, lambda place: choice_of(record, place, len(values))), None)
-        for name, scores in numbers.items()
-    }
+    return {name: (*_chosen(scores, sample.texts), None) for name, scores in numbers.items()}
 
 
-def _gold(record: Any, target: Any, n: int) -> str | None:
+def _gold(target: Any, sample: Sample | None) -> str | None:
     """The right answer: the text of a choice if the target is its number."""
-    place = position_of(target, choices_of(record), n) if n and isinstance(target, (str, int)) else None
-    text = choice_of(record, place, n) if isinstance(place, int) else None
-    return text_or_none(target) if text is None else text.strip()
+    if sample is None or sample.texts is None or not isinstance(target, (str, int)):
+        return text_or_none(target)
+    place = position_of(target, sample.texts, len(sample.pairs))
+    return text_or_none(target) if place is None else sample.texts[place].strip()
 
 
 def _status(record: Mapping[Any, Any], answer: Any) -> str | None:
@@ -106,8 +104,8 @@ def read_harness(record: Any) -> Graded:
     """Read the grades and the answer of a sample."""
     fields = mapping(record)
     grades, of_all = _metrics(fields)
-    pairs = pairs_of(record)
-    by_metric = {} if pairs is None else _choices(record, pairs, grades)
+    sample = sample_of(record)
+    by_metric = {} if sample is None else _choices(sample, grades)
     answer, confidence, status = by_metric.pop("", (None, None, None))
     if answer is None:
         text = _generated(fields)
@@ -127,7 +125,7 @@ def read_harness(record: Any) -> Graded:
         grades,
         next(iter(grades), None),
         answer,
-        _gold(record, fields.get("target"), len(pairs or ())),
+        _gold(fields.get("target"), sample),
         confidence,
         status if status or grades or of_all else "error",
         None if repeat is None else epoch_of(repeat, first=0),
@@ -156,7 +154,7 @@ def read_olmes(record: Any) -> Graded:
     answer, confidence = None, None
     by_metric: dict[str, Any] = {}
     if len(outputs) > 1 and values_by("", outputs) is not None:
-        chosen = {name: _chosen(values_by(name, outputs), lambda _: None) for name in ("", *numbers)}
+        chosen = {name: _chosen(values_by(name, outputs), None) for name in ("", *numbers)}
         answer, confidence = chosen.pop("")
         by_metric = {name: (*choice, None) for name, choice in chosen.items()}
     else:

@@ -179,7 +179,7 @@ def _read(record: Any, choices: Choices) -> Listed:
     return listed
 
 
-def _outcome_of(_: Any, target: Any) -> Any:
+def _outcome_of(_: Listed, target: Any) -> Any:
     return target
 
 

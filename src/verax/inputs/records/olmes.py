@@ -78,9 +78,9 @@ def _read(record: Any, choices: Choices) -> Listed:
     return Listed(list(range(len(values))), shares, outcome=target)
 
 
-def _outcome_of(record: Any, target: Any) -> Any:
+def _outcome_of(listed: Listed, target: Any) -> Any:
     """The number of the right choice."""
-    n = len(sequence(mapping(record).get("model_output")))
+    n = len(listed.labels)
     if isinstance(target, int) and not isinstance(target, bool) and 0 <= target < n:
         return target
     raise not_understood(target, f"the number of a choice (0 to {n - 1}) in label")

@@ -141,7 +141,7 @@ class Shape:
     positions : bool
         The classes are the numbers of the choices of a question.
     outcome_of : callable or None
-        The class that an outcome in another field or file means, if that depends on the record.
+        The class that an outcome in another field or file means, if that depends on the list.
     id_field : str, tuple of str or None
         The field that identifies records of this shape by default.
     samples : callable or None
@@ -163,7 +163,7 @@ class Shape:
     tolerance: float = FEW_DIGITS
     unwrapped: bool = True
     positions: bool = False
-    outcome_of: Callable[[Any, Any], Hashable | None] | None = None
+    outcome_of: Callable[[Listed, Any], Hashable | None] | None = None
     id_field: str | tuple[str, ...] | None = None
     samples: Callable[[Any], int] | None = None
     generated: Callable[..., list[str]] | None = None
@@ -291,6 +291,8 @@ def failed(record: Any) -> RecordError:
 def failure_of(record: Any) -> str:
     """The reason of a failed request, in the words of the interface; empty for others."""
     fields = mapping(record)
+    if "response" not in fields and not fields.get("error"):
+        return ""
     response = mapping(fields.get("response"))
     error = fields.get("error") or mapping(response.get("body")).get("error") or response.get("error")
     status = response.get("status_code")
