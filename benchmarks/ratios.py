@@ -293,6 +293,26 @@ def pages(_: int) -> None:
         against("verax evaluate, 2,000 rows", of_process(code), base, 4)
 
 
+def many_files(_: int) -> None:
+    """A card of small files, against a pyarrow dataset that reads the same columns."""
+    import pyarrow.csv as pacsv
+    import pyarrow.dataset as pads
+
+    y, p = rows(10_000, 3)
+    columns = [f"p_{j}" for j in range(3)]
+    table = pa.table({"label": y, **dict(zip(columns, p.T, strict=True))})
+    for kind, writes, wanted in (("parquet", papq.write_table, 2), ("csv", pacsv.write_csv, 2.5)):
+        with tempfile.TemporaryDirectory() as folder:
+            for i in range(0, len(y), 2):
+                writes(table.slice(i, 2), Path(folder, f"{i:05}.{kind}"))
+
+            def read(folder: str = folder, kind: str = kind) -> object:
+                return pads.dataset(folder, format=kind).to_table(columns=["label", *columns])
+
+            own = spent(lambda folder=folder: vx.evaluate(vx.scan(folder, target="label")), 1)
+            against(f"5,000 {kind} files of two rows, against reading them", own, spent(read, 1), wanted)
+
+
 def sample_log(_: int) -> None:
     """`verax evaluate` of a log of lm-evaluation-harness, against a process that parses its lines."""
     from listfiles import harness_sample
@@ -355,6 +375,7 @@ ROWS = {
         one_rule,
         many_columns,
         pages,
+        many_files,
         sample_log,
         many_groups,
         subgroups_by_number,

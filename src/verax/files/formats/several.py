@@ -178,7 +178,7 @@ class Files:
             check_columns(reader, stored, file)
             watch = self.watch if self.watch is not None and self.watch.wants(str(file)) else None
             looked_at = [] if watch is None else [c for c in watch.columns if c in reader.schema.names]
-            if watch is not None and self._counted:
+            if watch is not None and self._counted and (reader.n_rows or 0) > watch.rows:
                 # Some rows of a few columns are read at once, and no further column of all rows.
                 watch.see(str(file), next(reader.batches(looked_at, watch.rows), None))
                 watch, looked_at = None, []

@@ -59,6 +59,8 @@ _ENDINGS = tuple(
 )
 # How many rows tell what columns of texts hold, and at most what the outcomes are.
 LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
+# How many files of a folder tell what it holds.
+_LOOK_AT_FILES = 64
 # How many runs of batches are short where later ones are longer.
 _FIRST_RUNS = 4
 # Arrow's allocator keeps several times as much freed memory as is in use. It gives that back each time this
@@ -83,7 +85,7 @@ _INSTEAD = {
 def files_of(path: Path) -> list[Path]:
     """A file itself, or the files in a folder."""
     with refusing_wrong_names(path):
-        return [path] if lake_of(path) or not path.is_dir() else files_in(path, _ENDINGS)
+        return files_in(path, _ENDINGS) if path.is_dir() and not lake_of(path) else [path]
 
 
 def _place_of(file: Path) -> object:
@@ -191,7 +193,20 @@ class SourceTable:
         files = files_of(path)
         if files != [path]:
             return cls.of_files(files, request, str(path), base=path)
-        kind = format_of(path)
+        return cls._of_format(format_of(path), path, request)
+
+    @classmethod
+    def of_first(cls, path: Path, request: Reading) -> SourceTable:
+        """The columns of a file, or of the first files in a folder, which tell what it holds."""
+        files = files_of(path)[:_LOOK_AT_FILES]
+        return (
+            cls.of_file(path, request)
+            if files == [path]
+            else cls.of_files(files, request, str(path), base=path)
+        )
+
+    @classmethod
+    def _of_format(cls, kind: str, path: Path, request: Reading) -> SourceTable:
         readers: dict[str, Callable[[], BatchReader]] = {
             "Parquet": lambda: Parquet(path),
             "Arrow": lambda: Arrow(path),
@@ -219,7 +234,7 @@ class SourceTable:
         kind = common_format(paths)
 
         def open_(path: Path) -> SourceTable:
-            return cls.of_file(path, request)
+            return cls._of_format(kind, path, request)
 
         return cls(name, kind, request, lambda: Files(paths, open_, base, kind == "Parquet"), paths)
 

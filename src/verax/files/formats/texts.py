@@ -99,18 +99,25 @@ class Csv:
         self.numbers: Collection[str] = ()
         self._decimal = request.decimal
         self._delimiter = request.delimiter or ("\t" if tabs else ",")
-        with path.open("rb") as file:
-            if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                raise refuse(path, "The text must be UTF-8", "it is UTF-16", Remedy("Save it as UTF-8."))
         self._header = self._first_line()
+        if self._header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise refuse(path, "The text must be UTF-8", "it is UTF-16", Remedy("Save it as UTF-8."))
         # A block must hold whole rows, which are about as long as the header.
         self._block = max(settings.text_block, 8 * len(self._header))
-        with self._explained(), self._reader() as reader:
-            names = list(reader.schema.names)
+        names = self._names()
         self.schema: Any = pa.schema([(name, pa.string()) for name in names])
         if len(names) == 1:
             self._refuse_other_delimiter()
         self._refuse_numbers(names)
+
+    def _names(self) -> list[str]:
+        header = self._header.removeprefix(codecs.BOM_UTF8).rstrip(b"\r")
+        # Quotes may enclose delimiters, and empty lines may precede the header.
+        if header and not header.isspace() and b'"' not in header and b"\r" not in header:
+            with suppress(UnicodeDecodeError):
+                return header.decode().split(self._delimiter)
+        with self._explained(), self._reader() as reader:
+            return list(reader.schema.names)
 
     def _refuse_numbers(self, names: Sequence[str]) -> None:
         """Refuse a first line that holds data; columns may be called 0, 1, 2."""
@@ -128,7 +135,6 @@ class Csv:
         columns: Sequence[str] = (),
         *,
         numbers: Collection[str] = (),
-        threads: bool = True,
         handler: Any = None,
     ) -> Iterator[pacsv.CSVStreamingReader]:
         import pyarrow.csv as pacsv
@@ -141,7 +147,8 @@ class Csv:
             null_values=[""],
             strings_can_be_null=True,
         )
-        read = pacsv.ReadOptions(block_size=self._block, use_threads=threads)
+        # One thread counts the lines.
+        read = pacsv.ReadOptions(block_size=self._block, use_threads=handler is None)
         parse = pacsv.ParseOptions(delimiter=self._delimiter, invalid_row_handler=handler)
         with decompressed(self.path) as stream, pacsv.open_csv(stream, read, parse, convert) as reader:
             yield reader
@@ -225,8 +232,7 @@ class Csv:
             return "error"
 
         try:
-            # One thread counts the lines.
-            with self._reader(threads=False, handler=note) as reader:
+            with self._reader(handler=note) as reader:
                 for _ in reader:
                     pass
         except pa.ArrowInvalid:

@@ -262,7 +262,7 @@ def _may_hold_records(path: Path, settings: Reading) -> bool:
     if not path.is_dir() and ending(path) not in _COLUMNAR:
         return True
     try:
-        schema = SourceTable.of_file(path, settings).schema
+        schema = SourceTable.of_first(path, settings).schema
     except InputError:
         return False
     return any(pa.types.is_nested(field.type) for field in schema)

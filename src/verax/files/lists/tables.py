@@ -83,7 +83,7 @@ def _rank(name: str) -> int:
 def is_long(path: Path, settings: Reading) -> bool:
     """Whether a file is a long table: ids come again, each with other classes, and sum to at most 1."""
     try:
-        table = SourceTable.of_file(path, settings)
+        table = SourceTable.of_first(path, settings)
         columns = find_columns(table.schema.names, settings)
         if columns is None:
             return False

@@ -64,9 +64,7 @@ def _generated(record: Mapping[Any, Any]) -> Any:
     return first(responses) if isinstance(responses, (list, tuple)) else responses
 
 
-def _chosen(
-    values: Sequence[float] | None, texts: Sequence[str] | None
-) -> tuple[str | None, float | None]:
+def _chosen(values: Sequence[float] | None, texts: Sequence[str] | None) -> tuple[str | None, float | None]:
     """The choice with the largest number, and its share of the softmax."""
     shares = softmax(values) if values is not None and len(values) > 1 else None
     if shares is None:
