@@ -15,8 +15,7 @@ from pages import DOCS, ROOT
 from verax.cli.commands import app
 from verax.examples.files import FILES
 from verax.papers.galdran import TABLES
-from verax.papers.number import PublishedNumber
-from verax.papers.published import ERRATA, PAPERS, findings
+from verax.papers.published import ERRATA, PAPERS, PublishedNumber, findings
 
 ERRATA_PAGE = (DOCS / "errata.md").read_text("utf-8")
 

@@ -1,11 +1,13 @@
-"""Outcomes, decisions and losses of a part of rows, made once for all analyses."""
+"""Outcomes, decisions and losses of a part of rows, and faults of its lists, made once for all analyses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,8 @@ from verax.engines.summing import PlainSums, RowLosses
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts, ShareBatch
-from verax.inputs.handles import Part
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.inputs.lists.rows import ListFaults, ListRows
 from verax.inputs.outcomes import UNKNOWN
 from verax.inputs.rows import RowBatch, at_fault, numbers_of
 from verax.scores.base import Rule, losses_of
@@ -242,3 +245,31 @@ def scaled(part: Part, weights: Floats) -> Floats:
     if not part.whole:
         return weights
     return np.asarray(np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1])))
+
+
+# The name of the faults of a model among summaries.
+_FAULTS = "faults of {}"
+
+
+@dataclass(frozen=True)
+class FaultRecipe(Recipe[ListFaults], cases=True):
+    """The recipe of the faults of one model's lists."""
+
+    model: str
+
+    def take(self, part: Part) -> ListFaults:
+        """Count the faults of one part."""
+        rows = part.models[self.model]
+        assert isinstance(rows, ListRows)
+        return rows.faults
+
+
+def with_fault_recipes(handle: Handle, recipes: Mapping[str, Recipe[Any]]) -> dict[str, Recipe[Any]]:
+    """These recipes, and where the forecasts are top lists what finds their faults."""
+    return {**recipes, **{_FAULTS.format(model): FaultRecipe(model) for model in handle.listed}}
+
+
+def faults_in(handle: Handle, summaries: Summaries) -> dict[str, ListFaults]:
+    """The faults by the name of each model, or without a name where there is one model only."""
+    faults: dict[str, ListFaults] = {model: summaries[_FAULTS.format(model)] for model in handle.listed}
+    return faults if handle.several or not faults else {"": next(iter(faults.values()))}

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.listfaults import with_fault_recipes
+from verax.analyses.parts import with_fault_recipes
 from verax.analyses.units import CountedUnits, sums_at
 from verax.common.packing import UnreadableError
 from verax.common.specs import Number, Whole

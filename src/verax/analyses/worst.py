@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from verax.analyses.cases import Case, Stated, dense_case, plain_of, share_case, text_of
-from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.analyses.worst_rows import LargestRecipe, Worse, WorseRecipe, WorstRecipe, WorstRows, ranks_known
 from verax.common.checks import check_count
 from verax.common.faces import Hidden

@@ -15,8 +15,7 @@ from verax.cli.options import reads_only
 from verax.cli.output import NUMBERED, Json, draw_to, make_table, show
 from verax.errors import VeraxError
 from verax.inputs.reading import Reading
-from verax.papers.number import DIFFERS, STATUSES, PublishedNumber
-from verax.papers.published import PAPERS, findings
+from verax.papers.published import DIFFERS, PAPERS, STATUSES, PublishedNumber, findings
 from verax.papers.simulation import (
     DRAWN,
     PRINTED,

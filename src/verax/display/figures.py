@@ -79,7 +79,7 @@ class Panel:
 class Dot(NamedTuple):
     """A value with its interval, NaN where there is none; those that are flagged look different.
 
-    A `note` stands in the place of a value that cannot be drawn.
+    A `note` is shown for a value that cannot be drawn.
     """
 
     name: str

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from verax import compat
-from verax.papers.number import PublishedNumber
+from verax.papers.published import PublishedNumber
 from verax.papers.simulation import UNIFORM_ON_THREE
 from verax.scores.combinators import Penalized, penalized
 from verax.scores.registry import brier, log_score, pbs, pll

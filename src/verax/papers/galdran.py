@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.papers.number import PublishedNumber
+from verax.papers.published import PublishedNumber
 from verax.scores.registry import abs_rps, brier, log_score, rps, sa_rps
 from verax.scores.rules import SaRPS
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import instance_f1
-from verax.papers.number import PublishedNumber
+from verax.papers.published import PublishedNumber
 from verax.scores.combinators import padded
 from verax.scores.registry import brier, parse, zero_one
 

@@ -89,7 +89,7 @@ class ScoreMap(Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.score_map import draw_score_map
+        from verax.display.comparisons import draw_score_map
 
         return draw_score_map(self, ax)
 

@@ -40,7 +40,7 @@ from verax.analyses.comparison.references import (
     OtherGroups,
 )
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.common.checks import check_choice, check_flag
 from verax.engines.differences import PairedTally
 from verax.errors import InputError, passing

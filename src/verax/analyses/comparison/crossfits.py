@@ -21,7 +21,7 @@ from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.reasons import Traits
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.analyses.units import sums_at
 from verax.engines.pieces import all_pairs
 from verax.errors import InputError

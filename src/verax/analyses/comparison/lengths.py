@@ -16,7 +16,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.analyses.comparison.records import Difference
-from verax.analyses.listfaults import faults_in
+from verax.analyses.parts import faults_in
 from verax.analyses.units import IndependentUnits
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums, means_of
 from verax.common.checks import check_count, check_flag, check_number, in_digits
@@ -334,7 +334,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.lengths import draw_lengths
+        from verax.display.comparisons import draw_lengths
 
         names = list(self.means) if rules is None else [name for name in rules if self[name]]
         return draw_lengths(self, names, share)

@@ -166,7 +166,7 @@ class RankedModels:
         matplotlib.figure.Figure
             The figure. If there are more than 30 models, it shows the best.
         """
-        from verax.display.ranking import draw_ranking
+        from verax.display.comparisons import draw_ranking
 
         names = list(self.models) if rules is None else list(rules)
         for name in names:

@@ -287,8 +287,8 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
+        from verax.display.comparisons import draw_mean_ranks
         from verax.display.figures import Dot
-        from verax.display.ranking import draw_mean_ranks
 
         best, models = self.models[0], self.models[:_MOST_DRAWN]
         worse = {

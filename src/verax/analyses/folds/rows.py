@@ -12,7 +12,7 @@ import numpy as np
 from verax.analyses.comparison.opening import check_models
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.folds.given import most_often
-from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import Array, to_array, to_host
 from verax.inputs.breakdown import Breakdown, BreakdownRecipe, not_scanned

@@ -8,17 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from verax.analyses.cards.container import GRADES, write_summaries
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
-from verax.analyses.grades.conclusions import facts_of
 from verax.analyses.grades.summaries import CONFIDENCES, SUMS, TASK, GradeSums, GradeTally
 from verax.common.faces import Hidden
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
+from verax.engines.differences import PairedTally
 from verax.errors import InputError, VeraxError
+from verax.inference.answers import mean_in_range
+from verax.inference.estimates import Estimate, Units
 from verax.inference.findings import Claim, Finding, WithVerdict, in_brackets
 from verax.inference.intervals import Interval, Resampling, with_ends
 from verax.inputs.groups import GroupCount, in_words
+from verax.inputs.memory import ONLY
 from verax.inputs.skipping import MaySkip
 from verax.inputs.validity import MANY
 from verax.scores.grades import Grade
@@ -107,7 +112,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         scale, plan = sums.scale, Resampling(sums.confidence)
 
         def part(label_sums: GradeSums) -> GradeCard:
-            return cls(**facts_of(label_sums, scale, plan), bounded=sums.bounded)
+            return cls(**_facts_of(label_sums, scale, plan), bounded=sums.bounded)
 
         parts = {}
         for name, label_sums in sums.by.items():
@@ -281,3 +286,24 @@ def _second(column: Column) -> Callable[[Any], Any]:
 def _ends(line: tuple[str, GradeCard]) -> str:
     low, high = line[1].bounds
     return f"{low:.4f} to {high:.4f}"
+
+
+def _facts_of(sums: GradeSums, scale: Grade, plan: Resampling) -> dict[str, Any]:
+    """The mean grade of some answers, and what belongs to it, by the names of the fields of a card."""
+    losses: PairedTally = sums.losses.of_rule(scale)
+    (answers,) = sums.answers.answered((ONLY,), scale.bounds(2))
+    known = {"answers": answers, "rule": scale, "confidence": plan.confidence}
+    if not losses.n_rows:
+        none = Interval.undefined("no answer was graded", confidence=plan.confidence)
+        return {"mean": math.nan, "interval": none, "n_groups": None, **known}
+    estimate = Estimate.of(losses, np.zeros((0, 0)), Units("rows"))
+    interval = mean_in_range(losses, 0, scale.bounds(2), estimate, plan.confidence)
+    return {
+        "mean": scale.high - float(losses.means[0]),
+        "interval": (-interval).shifted(scale.high),
+        "n_groups": losses.n_groups,
+        "standard_error": float(estimate.error[0]),
+        "freedom": float(np.max(estimate.freedom)),
+        "deviation": float(losses.moments.std[1]),
+        **known,
+    }

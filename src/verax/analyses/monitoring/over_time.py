@@ -10,10 +10,9 @@ import numpy as np
 
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.monitoring.intake import in_order
 from verax.analyses.monitoring.steps import MOST_EVENTS, in_plain_times, listed_rows
-from verax.analyses.parts import probabilities, scaled, seen
+from verax.analyses.parts import faults_in, probabilities, scaled, seen, with_fault_recipes
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums
 from verax.common.checks import check_choice
 from verax.common.faces import Worded

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.analyses.retention.bins import binned_values
 from verax.analyses.retention.cuts import (
     Area,

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.analyses.retention.risk_bins import RiskBins, RiskCurve, risk_bins
 from verax.analyses.retention.summaries import CurveRecipe, Measures
 from verax.analyses.retention.uncertainty_scores import doubt

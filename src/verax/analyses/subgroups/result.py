@@ -260,7 +260,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         matplotlib.figure.Figure
             The figure. Of more than 40 subgroups those with the largest miscalibration are drawn.
         """
-        from verax.display.subgroups import draw_subgroups
+        from verax.display.comparisons import draw_subgroups
 
         lines = []
         for line in self.lines:

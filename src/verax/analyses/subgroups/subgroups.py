@@ -10,7 +10,7 @@ import numpy as np
 
 from verax._settings import settings
 from verax.analyses.calibration.cells import MOST_DRAWS, default_draws
-from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.analyses.subgroups.analysis import (
     SubgroupRequest,
     cards_of,

@@ -273,7 +273,7 @@ class _Judge:
         return findings
 
     def slopes(self, told: Set[str]) -> list[Finding]:
-        """The finding on the event whose probabilities are too extreme, or too timid; `told` names events."""
+        """The event whose probabilities are too extreme, or not extreme enough; `told` names events."""
         evidence = self.evidence
         off = [(i, line) for i, line in enumerate(evidence.lines) if self._holds(f"slope {i}")]
         off.sort(key=lambda pair: self.p[f"slope {pair[0]}"])
