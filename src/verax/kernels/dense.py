@@ -1,4 +1,4 @@
-"""The statistics of rows of many classes: loops over the classes of one row after the other.
+"""The statistics of rows of many classes: loops over the classes of a row, and of columns of several rows.
 
 These kernels know row statistics, never a rule: rules reach compiled code through
 `engines.fusion`, which translates their own formulas.
@@ -13,12 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import bits, compiled, fma, from_bits, higher, lower, plus, select
+from verax.kernels.functions import (
+    bits,
+    compiled,
+    fma,
+    from_bits,
+    higher,
+    lower,
+    plus,
+    select,
+    turn_square,
+)
 from verax.kernels.statistics import MODE, places
 from verax.kernels.texts import LOG, Kernel, pattern
 
-# Rows at a time.
-STRIP = 256
+# Rows at a time, and how many of them and of their classes are turned into columns at once.
+STRIP, _ROWS, _SHIFT = 256, 32, 6
+_COLUMNS = 1 << _SHIFT
 # The bits of floats: those of exponents follow those of mantissas.
 _BITS, _MOST, _EVEN = np.uint64(52), np.uint64(2047), np.uint64(1024)
 _CENTRE = np.uint64((1024 << 52) - pattern(math.sqrt(0.5)))
@@ -28,7 +39,7 @@ _INTEGERS, _INTEGERS_FROM = np.uint64(pattern(2.0**52)), 2.0**52 + 1024
 _L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG
 # A sum of these numbers over the modes of a row has their number, and where the mode is if there is one.
 _MODE, _HALF, _PLACE = 2**32, 32, 2**32 - 1
-# Probabilities are multiplied to _FOUR products, which are split off where they fall below _SMALL_PRODUCT.
+# Columns that are added at a time, and the size from which on products are not multiplied any further.
 _FOUR, _SMALL_PRODUCT = 4, 2.0**-200
 
 _P_TRUE, _REST_SQ, _HIT, _HIT_LOWEST, _TOP = places("p_true", "rest_sq", "hit", "hit_lowest", "top")
@@ -83,25 +94,30 @@ def strip_statistics(
 ) -> None:
     """Write the statistics of up to STRIP rows, from `start` on, `into` buffers of statistics and decisions,
     and 1 for rows that are clearly valid, else 0.
+
+    Rows that were just read are still near when their classes are turned into columns.
     """
     out, at, decision, valid = into
-    product, error = np.empty(STRIP), np.empty(STRIP)
-    for i in range(n):
-        row, given = p[start + i], np.int64(y[start + i])
-        known = (given >= 0) & (given < len(row))
-        outcome = select(known, given, 0)
-        total, lowest = 0.0, 0.0
-        if squares or modes or not (l1 or l2 or logs):
-            total, lowest = _write_plain(row, outcome, out, at + i, decision, squares, modes)
+    outcome, sums = np.zeros(_ROWS, np.int64), (np.empty(_ROWS), np.empty(_ROWS))
+    total, lowest = sums
+    for begin in range(0, n, _ROWS):
+        rows = min(_ROWS, n - begin)
+        for i in range(rows):
+            row, given = p[start + begin + i], np.int64(y[start + begin + i])
+            known = (given >= 0) & (given < len(row))
+            outcome[i] = select(known, given, 0)
+            valid[begin + i] = select(known, 1.0, 0.0)
+            out[_P_TRUE, at + begin + i] = np.float64(row[outcome[i]])
+            if squares or modes or not (l1 or l2 or logs):
+                total[i], lowest[i] = _write_plain(
+                    row, outcome[i], out, at + begin + i, decision, squares, modes
+                )
         if l1 or l2 or logs:
-            total, lowest, product[i], error[i] = _write_cumulative(row, outcome, out, at + i, l1, l2, logs)
-        out[_P_TRUE, at + i] = np.float64(row[outcome])
-        # A missing value shows in the sum, which says what the extremes need not.
-        fine = (abs(total - 1.0) <= clear) & (lowest >= 0.0)
-        valid[i] = select(known & fine, 1.0, 0.0)
-    if logs:
-        for i in range(n):
-            out[_CDF_LOG, at + i] += _log_with_error(product[i], error[i])
+            _write_cumulative(p, start + begin, rows, outcome, out, at + begin, sums, l1, l2, logs)
+        for i in range(rows):
+            # A missing value shows in the sum, which says what the extremes need not.
+            fine = (abs(total[i] - 1.0) <= clear) & (lowest[i] >= 0.0)
+            valid[begin + i] = select(fine, valid[begin + i], 0.0)
 
 
 def _write_plain(
@@ -141,88 +157,127 @@ def _write_plain(
 
 
 def _write_cumulative(
-    row: Any, outcome: int, out: Any, at: int, l1: bool, l2: bool, logs: bool
-) -> tuple[float, float, float, float]:
-    """Write the statistics of cumulative probabilities; what `_write_plain` returns, and a product of
-    probabilities with its rounding error, whose logarithm is still to be subtracted.
+    p: Any,
+    first: int,
+    rows: int,
+    outcome: Any,
+    out: Any,
+    at: int,
+    sums: Any,
+    l1: bool,
+    l2: bool,
+    logs: bool,
+) -> None:
+    """Write the statistics of cumulative probabilities of some rows; to `sums` what `_write_plain` returns.
 
-    Errors of thresholds are sums from the nearer end, never one minus a sum. Sums that go on beyond the
-    outcome are the probabilities of its side.
+    Classes are turned into columns, so that the compiler can do several rows at once. They are added up from
+    the first one to the last, and then from the last one to the first, where numbers of classes are mirrored.
     """
-    last, lowest, first, second = len(row) - 1, 0.0, 0.0, 0.0
-    below, above = 0.0, 0.0
-    for j in range(outcome):
-        v = np.float64(row[j])
-        lowest = lower(lowest, v)
-        below = below + v
+    total, lowest = sums
+    columns, mirrored = np.empty((_COLUMNS, _ROWS)), np.zeros(_ROWS, np.int64)
+    tails = np.empty(_ROWS), lowest, np.empty(_ROWS), np.empty(_ROWS)
+    products = np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
+    tail, _lowest, absolute, square = tails
+    product, error, log, _before, _high = products
+    for i in range(rows):
+        lowest[i], absolute[i], square[i] = 0.0, 0.0, 0.0
+        product[i], error[i], log[i] = 1.0, 0.0, 0.0
+    last = p.shape[1] - 1
+    n_chunks = (last >> _SHIFT) + 1
+    for down in range(2):
+        for i in range(rows):
+            tail[i] = 0.0
+            mirrored[i] = select(down > 0, last - outcome[i], outcome[i])
+        for c in range(n_chunks):
+            begin = select(down > 0, n_chunks - 1 - c, c) << _SHIFT
+            n_columns = (min(_COLUMNS, last + 1 - begin) + _FOUR - 1) & -_FOUR
+            if down == 0 or c > 0:
+                _turn(p, first, rows, begin, columns)
+            for j in range(0, n_columns, _FOUR):
+                column = select(down > 0, n_columns - 1 - j, j)
+                number = select(down > 0, last - begin - column, begin + column)
+                classes = columns, column, 1 - 2 * down, number, last, mirrored
+                _add_four(rows, classes, tails, products, l1, l2, logs)
+        if down == 0:
+            for i in range(rows):
+                total[i] = tail[i]
+    for i in range(rows):
         if l1:
-            first = first + below
+            out[_CDF_L1, at + i] = absolute[i]
         if l2:
-            second = second + below * below
-    for j in range(last, outcome, -1):
-        v = np.float64(row[j])
-        lowest = lower(lowest, v)
-        above = above + v
-        if l1:
-            first = first + above
-        if l2:
-            second = second + above * above
-    p_true = np.float64(row[outcome])
-    total, lowest = below + above + p_true, lower(lowest, p_true)
-    if l1:
-        out[_CDF_L1, at] = first
-    if l2:
-        out[_CDF_L2, at] = second
-    product, error = 1.0, 0.0
-    if logs:
-        products, errors, log = np.empty(_FOUR), np.empty(_FOUR), 0.0
-        lanes = products, errors, np.empty(_FOUR), np.empty(_FOUR), np.empty(_FOUR)
-        for u in range(_FOUR):
-            products[u] = 1.0
-            errors[u] = 0.0
-        whole = (last - outcome) & -_FOUR
-        for j in range(outcome, outcome + whole, _FOUR):
-            below, log = _multiply(row, j, 1, _FOUR, below, log, lanes)
-        for j in range(outcome + whole, last):
-            below, log = _multiply(row, j, 1, 1, below, log, lanes)
-        whole = outcome & -_FOUR
-        for j in range(outcome, outcome - whole, -_FOUR):
-            above, log = _multiply(row, j, -1, _FOUR, above, log, lanes)
-        for j in range(outcome - whole, 0, -1):
-            above, log = _multiply(row, j, -1, 1, above, log, lanes)
-        out[_CDF_LOG, at] = log
-        for u in range(_FOUR):
-            high = product * products[u]
-            low = fma(product, products[u], -high)
-            error = fma(error, products[u], fma(product, errors[u], low))
-            product = high
-    return total, lowest, product, error
+            out[_CDF_L2, at + i] = square[i]
+        if logs:
+            out[_CDF_LOG, at + i] = log[i] + _log_with_error(product[i], error[i])
 
 
-def _multiply(
-    row: Any, j: int, step: int, many: int, tail: float, log: float, lanes: Any
-) -> tuple[float, float]:
-    """Add the classes from `j` on to a tail, and multiply several products, which need not wait for each
-    other, by its sums. The rounding errors of products come along. The tail, and minus the logarithm of
-    products that were split off because they are small.
+def _turn(p: Any, first: int, rows: int, begin: int, columns: Any) -> None:
+    """Turn some classes of rows into columns, with columns of zeros up to a multiple of four."""
+    n_columns = min(_COLUMNS, p.shape[1] - begin)
+    whole, of_four = n_columns & -_FOUR, rows & -_FOUR
+    for i in range(0, of_four, _FOUR):
+        row = first + i
+        for j in range(0, whole, _FOUR):
+            at = begin + j
+            turn_square(p[row, at], p[row + 1, at], p[row + 2, at], p[row + 3, at], columns[j, i])
+    for j in range(n_columns):
+        for i in range(select(j < whole, of_four, 0), rows):
+            columns[j, i] = np.float64(p[first + i, begin + j])
+    for j in range(n_columns, (n_columns + _FOUR - 1) & -_FOUR):
+        for i in range(rows):
+            columns[j, i] = 0.0
+
+
+def _add_four(rows: int, classes: Any, tails: Any, products: Any, l1: bool, l2: bool, logs: bool) -> None:
+    """Add four classes to the tails of rows.
+
+    Errors of thresholds are sums from the nearer end, never one minus a sum. Tails that go on beyond the
+    outcome are the probabilities of its side. Their logarithms are those of a product, whose rounding errors
+    come along; it is split off where it becomes small.
     """
-    product, error, side, high, low = lanes
+    columns, column, step, number, last, outcome = classes
+    tail, lowest, absolute, square = tails
+    product, error, _log, before, high = products
     least = 1.0
-    for u in range(many):
-        tail = tail + np.float64(row[j + step * u])
-        side[u] = tail
-        high[u] = product[u] * tail
-        low[u] = fma(error[u], tail, fma(product[u], tail, -high[u]))
-        least = lower(least, high[u])
-    if not least >= _SMALL_PRODUCT:
-        for u in range(many):
-            log -= math.log(side[u]) + (math.log(product[u]) + error[u] / product[u])
-            high[u] = 1.0
-            low[u] = 0.0
-    for u in range(many):
-        product[u] = high[u]
-        error[u] = low[u]
-    return tail, log
+    for i in range(rows):
+        below, smallest, first, second = tail[i], lowest[i], absolute[i], square[i]
+        whole, rounded = product[i], error[i]
+        for u in range(_FOUR):
+            v, away = columns[column + step * u, i], number + u < outcome[i]
+            below = below + v
+            smallest = lower(smallest, v)
+            if l1:
+                first = first + select(away, below, 0.0)
+            if l2:
+                second = second + select(away, below * below, 0.0)
+            if logs:
+                side = select(away | (number + u >= last), 1.0, below)
+                after = whole * side
+                rounded = fma(rounded, side, fma(whole, side, -after))
+                whole = after
+        if logs:
+            before[i], high[i], error[i] = tail[i], whole, select(whole >= _SMALL_PRODUCT, rounded, error[i])
+            least = lower(least, whole)
+        tail[i], lowest[i], absolute[i], square[i] = below, smallest, first, second
+    if logs:
+        if not least >= _SMALL_PRODUCT:
+            _split_off(rows, classes, products)
+        for i in range(rows):
+            product[i] = high[i]
+
+
+def _split_off(rows: int, classes: Any, products: Any) -> None:
+    """Subtract the logarithms of products that four classes would make small, and of these classes' sides."""
+    columns, column, step, number, last, outcome = classes
+    product, error, log, before, high = products
+    for i in range(rows):
+        if not high[i] >= _SMALL_PRODUCT:
+            log[i] -= math.log(product[i]) + error[i] / product[i]
+            below = before[i]
+            for u in range(_FOUR):
+                below = below + columns[column + step * u, i]
+                if (number + u >= outcome[i]) & (number + u < last):
+                    log[i] -= math.log(below)
+            high[i], error[i] = 1.0, 0.0
 
 
 def _log_with_error(product: Any, error: Any) -> float:
