@@ -26,10 +26,10 @@ def product(matrix: Floats, z: Floats) -> Floats:
     m, w = _slices(matrix.shape[0] * matrix.shape[1], z.shape[1])
     if m < 2:
         return np.asarray(matrix @ z)
-    found = np.empty((len(matrix), z.shape[1]))
-    np.matmul(matrix, _sliced(z, m, w), out=_sliced(found, m, w))
-    np.matmul(matrix, z[:, m * w :], out=found[:, m * w :])
-    return found
+    result = np.empty((len(matrix), z.shape[1]))
+    np.matmul(matrix, _sliced(z, m, w), out=_sliced(result, m, w))
+    np.matmul(matrix, z[:, m * w :], out=result[:, m * w :])
+    return result
 
 
 def triangle_times(root: Floats, z: Floats) -> Floats:
@@ -69,16 +69,16 @@ def inverse_of(matrices: Floats) -> Floats:
     if n <= _ROWS_AT_ONCE:
         return np.asarray(np.linalg.inv(matrices), float)
     half = n // 2
-    across, found = matrices[..., :half, half:], np.empty(matrices.shape)
+    across, inverse = matrices[..., :half, half:], np.empty(matrices.shape)
     first = inverse_of(matrices[..., :half, :half])
     turned = first @ across
     second = inverse_of(matrices[..., half:, half:] - np.swapaxes(across, -1, -2) @ turned)
     mixed = -turned @ second
-    found[..., :half, :half] = first - mixed @ np.swapaxes(turned, -1, -2)
-    found[..., :half, half:] = mixed
-    found[..., half:, :half] = np.swapaxes(mixed, -1, -2)
-    found[..., half:, half:] = second
-    return found
+    inverse[..., :half, :half] = first - mixed @ np.swapaxes(turned, -1, -2)
+    inverse[..., :half, half:] = mixed
+    inverse[..., half:, :half] = np.swapaxes(mixed, -1, -2)
+    inverse[..., half:, half:] = second
+    return inverse
 
 
 def root_of(matrix: Floats) -> Floats:

@@ -1,1 +1,1 @@
-"""How well forecasts rank the rows: ROC AUC, average precision, c-index."""
+"""Ranking of the rows by forecasts: ROC AUC, average precision, c-index."""

@@ -1,4 +1,4 @@
-"""How well forecasts rank rows: values from counts of rows, and a second pass for intervals.
+"""Ranking of rows by forecasts: values from counts of rows, and a second pass for intervals.
 
 The first pass counts rows by forecast and outcome (`counts`). The second sums the influence of the rows on
 each value over rows or groups.
@@ -50,7 +50,7 @@ class Influence:
 
 @dataclass(frozen=True)
 class Average:
-    """How parts make the whole: the mean of some, or weighted by how often their events happened."""
+    """The whole from its parts: the mean of some, or weighted by how often their events happened."""
 
     known: tuple[int, ...]
     rates: tuple[float, ...] | None
@@ -59,11 +59,11 @@ class Average:
 
     def of(self, parts: Floats, happened: Sequence[Ints]) -> Floats:
         """The influence on the whole, from those on the parts, (P, N)."""
-        own = parts[list(self.known)]
+        known_parts = parts[list(self.known)]
         if self.rates is None:
-            return np.asarray(own.mean(axis=0))
+            return np.asarray(known_parts.mean(axis=0))
         total = np.zeros(parts.shape[1])
-        for part, i, rate, value in zip(own, self.known, self.rates, self.values, strict=True):
+        for part, i, rate, value in zip(known_parts, self.known, self.rates, self.values, strict=True):
             total += rate * part + (happened[i] - rate) * (value - self.value)
         return total / sum(self.rates)
 
@@ -90,8 +90,8 @@ class InfluenceRecipe(PieceRecipe):
             source.cells(part, exact=exact) for source, exact in zip(self.sources, self.exact, strict=True)
         ]
         at = [
-            [ranked.cells_of(own) for ranked, own in zip(cells, found, strict=True)]
-            for cells, found in zip(self.cells, events, strict=True)
+            [ranked.cells_of(part_cells) for ranked, part_cells in zip(cells, of_events, strict=True)]
+            for cells, of_events in zip(self.cells, events, strict=True)
         ]
         n, width = len(units.share), len(self.sources) * (len(self.parts[0]) + 1)
         step = max(1, _HELD // width)
@@ -113,16 +113,20 @@ class InfluenceRecipe(PieceRecipe):
         self, m: int, cells: list[Ints], outcomes: list[Ints], share: Floats, groups: Groups | None
     ) -> Floats:
         parts, whole = self.parts[m], self.wholes[m]
-        own = np.zeros((len(parts) + 1, len(share)))
-        for row, each in zip(own, parts, strict=False):
-            row[:] = each.values[cells[each.event]]
-            if each.sizes is not None and groups is None:
-                y = outcomes[each.event]
-                factor = delong_factor(share, share / each.sizes[y])
-                row *= factor if len(each.sizes) == 2 else np.where(np.isin(y, each.outcomes), factor, 0.0)
+        influences = np.zeros((len(parts) + 1, len(share)))
+        for row, influence in zip(influences, parts, strict=False):
+            row[:] = influence.values[cells[influence.event]]
+            if influence.sizes is not None and groups is None:
+                y = outcomes[influence.event]
+                factor = delong_factor(share, share / influence.sizes[y])
+                row *= (
+                    factor
+                    if len(influence.sizes) == 2
+                    else np.where(np.isin(y, influence.outcomes), factor, 0.0)
+                )
         if whole.known:
-            own[-1] = whole.of(own[:-1], outcomes)
-        return own
+            influences[-1] = whole.of(influences[:-1], outcomes)
+        return influences
 
 
 @dataclass(frozen=True)
@@ -203,10 +207,10 @@ def rank_order(handle: Handle, *, by_classes: bool) -> tuple[RankedHandle, list[
         chosen = [list(pair) for pair in combinations(present, 2)]
     names = [" or ".join(labels[i] for i in outcomes) for outcomes in chosen] if by_classes else []
     models = {}
-    for model, own in cells.items():
-        bounded = [own.concordance(outcomes) for outcomes in chosen]
+    for model, ranked in cells.items():
+        bounded = [ranked.concordance(outcomes) for outcomes in chosen]
         influences = [
-            Influence(0, part.influence, own.sizes, tuple(outcomes))
+            Influence(0, part.influence, ranked.sizes, tuple(outcomes))
             for (part, _), outcomes in zip(bounded, chosen, strict=True)
         ]
         models[model] = RankedModel.of(names, bounded, influences)
@@ -232,10 +236,10 @@ class _Counted:
 
 def _counted(handle: Handle, n_events: int, n_outcomes: int, *, ordered: bool, means: bool) -> _Counted:
     sources = tuple(RankSource(model, ordered, means, n_events, n_outcomes) for model in handle.models)
-    found = handle.summarise({source.model: RankRecipe(source) for source in sources})
-    cells = tuple(tuple(Ranked.all(found[model], n_events)) for model in handle.models)
-    exact = tuple(found[model].exact for model in handle.models)
-    return _Counted(sources, cells, exact, found.n_rows)
+    counts = handle.summarise({source.model: RankRecipe(source) for source in sources})
+    cells = tuple(tuple(Ranked.all(counts[model], n_events)) for model in handle.models)
+    exact = tuple(counts[model].exact for model in handle.models)
+    return _Counted(sources, cells, exact, counts.n_rows)
 
 
 def _with_means(handle: Handle, models: dict[str, RankedModel], counted: _Counted) -> RankedHandle:

@@ -73,10 +73,10 @@ def placed(rank: Ints, y: Ints, share: Floats) -> Estimated:
     return Estimated(value, 2 * (concordant - value * pairs) / total, math.nan)
 
 
-def delong_factor(share: Floats, own: Floats) -> Floats:
-    """What corrects the influence of independent rows, from their shares of all and of their class."""
+def delong_factor(share: Floats, of_class: Floats) -> Floats:
+    """The correction of the influence of independent rows, from their shares of all and of their class."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(own < 1 - 1e-12, np.sqrt((1 - share) / (1 - own)), np.nan)
+        return np.where(of_class < 1 - 1e-12, np.sqrt((1 - share) / (1 - of_class)), np.nan)
 
 
 def _placements(rank: Ints, y: Ints, w: Floats) -> tuple[Floats, Floats]:
@@ -99,7 +99,7 @@ def _placements(rank: Ints, y: Ints, w: Floats) -> tuple[Floats, Floats]:
         tie = np.cumsum(begins) - 1
         sides = np.where(higher, 0.0, weight), np.where(higher, weight, 0.0)
         # Up to the middle of the ties, and in all of the groups up to this one.
-        low, high = (np.cumsum(own) - own / 2 for own in (np.bincount(tie, side) for side in sides))
+        low, high = (np.cumsum(tied) - tied / 2 for tied in (np.bincount(tie, side) for side in sides))
         all_low, all_high = (np.add.reduceat(side, starts) for side in sides)
         right = np.where(
             higher,
@@ -135,7 +135,7 @@ class PartCells:
 
 @dataclass(frozen=True)
 class RankSource:
-    """What is ranked: the probability of each event, or with `means` the mean class, by outcome.
+    """The quantities ranked: the probability of each event, or with `means` the mean class, by outcome.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class RankSource:
 
     @property
     def level(self) -> int:
-        """How often neighbouring bins are joined, so that those of all events fit."""
+        """The number of times that neighbouring bins are joined, so that those of all events fit."""
         return max(
             0, math.ceil(math.log2(self.n_events * self.n_outcomes * MOST_RANKS / settings.bins_up_to))
         )
@@ -167,7 +167,7 @@ class RankSource:
         return rows_of_part(part, self.model, ordered=self.ordered)
 
     def _ranked(self, part: Part) -> list[tuple[Floats, Ints]]:
-        """What ranks the rows, and their outcomes, for each event."""
+        """The ranks of the rows, and their outcomes, for each event."""
         rows = self.rows(part)
         if self.means:
             most = rows.n_classes - 1
@@ -179,11 +179,11 @@ class RankSource:
         """The rows of a part by exact keys, or by bins, for each event."""
 
         def made() -> list[PartCells]:
-            found = []
+            by_event = []
             for values, y in self._ranked(part):
                 keys, place = places(values, rank_keys, EXACT if exact else self.level)
-                found.append(PartCells(keys, place, values, y))
-            return found
+                by_event.append(PartCells(keys, place, values, y))
+            return by_event
 
         return part.once(("ranks", self, exact), made)
 
@@ -249,22 +249,22 @@ class RankRecipe(Recipe[RankCounts]):
         """The number of outcomes, and how often bins are joined."""
         return {"n_outcomes": self.source.n_outcomes, "level": self.source.level}
 
-    def check(self, found: RankCounts) -> None:
+    def check(self, counts: RankCounts) -> None:
         """Refuse counts of other events."""
-        if max(found.cells.tables, default=0) >= self.source.n_events * self.source.n_outcomes:
+        if max(counts.cells.tables, default=0) >= self.source.n_events * self.source.n_outcomes:
             raise UnreadableError("is about other events", "cells")
 
     def take(self, part: Part) -> RankCounts:
         """Count the rows of one part."""
         return self.more(part, None)
 
-    def more(self, part: Part, found: RankCounts | None) -> RankCounts:
+    def more(self, part: Part, counts: RankCounts | None) -> RankCounts:
         """Count the rows of one part, in bins where the rows so far are."""
         source, w = self.source, self.source.rows(part).units.share
-        exact = found is None or found.exact
+        exact = counts is None or counts.exact
         cells = {}
-        for event, own in enumerate(source.cells(part, exact=exact)):
-            for k, run in _by_outcome(own, w, source.n_outcomes):
+        for event, event_cells in enumerate(source.cells(part, exact=exact)):
+            for k, run in _by_outcome(event_cells, w, source.n_outcomes):
                 cells[event * source.n_outcomes + k] = Keyed((run,))
         sums = KeyedSums(rank_keys, EXACT if exact else source.level, cells)
         return RankCounts(source.level, not part.whole, sums, source.n_outcomes)._merged()
@@ -274,8 +274,8 @@ def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int) -> Iterator[tuple[
     """The sums of the rows of each outcome that occurs, by key."""
     for k in np.flatnonzero(np.bincount(cells.y, minlength=n_outcomes)).tolist():
         rows = np.flatnonzero(cells.y == k)
-        own = w[rows]
-        run = Run.of(cells.place[rows], [own, own * own], [cells.values[rows]])
+        weights = w[rows]
+        run = Run.of(cells.place[rows], [weights, weights * weights], [cells.values[rows]])
         yield k, replace(run, keys=cells.keys[run.keys])
 
 
@@ -310,9 +310,9 @@ class Ranked:
     n_outcomes: int
 
     @classmethod
-    def all(cls, found: RankCounts, n_events: int) -> list[Ranked]:
+    def all(cls, counts: RankCounts, n_events: int) -> list[Ranked]:
         """The cells of every event."""
-        n, tables = found.n_outcomes, found.cells.tables
+        n, tables = counts.n_outcomes, counts.cells.tables
         return [
             cls._of({k: tables[i * n + k].total for k in range(n) if i * n + k in tables}, n)
             for i in range(n_events)
@@ -355,8 +355,8 @@ class Ranked:
             table = np.zeros(len(self.keys) * self.n_outcomes, np.int64)
             table[self.place * self.n_outcomes + self.y] = np.arange(len(self.y))
             return np.asarray(table[place * self.n_outcomes + part.y])
-        own = self.place * self.n_outcomes + self.y
-        return np.searchsorted(own, place * self.n_outcomes + part.y)
+        numbers = self.place * self.n_outcomes + self.y
+        return np.searchsorted(numbers, place * self.n_outcomes + part.y)
 
     @property
     def tied(self) -> Bools:
@@ -376,14 +376,14 @@ class Ranked:
     def concordance(self, outcomes: Sequence[int]) -> tuple[Estimated, float]:
         """The c-index of rows with these outcomes, and how far it can be from that of the rows."""
         counted = np.isin(self.y, outcomes)
-        found = placed(self.place, np.where(counted, self.y, -1), self.share)
+        estimate = placed(self.place, np.where(counted, self.y, -1), self.share)
         share = np.where(counted, self.share, 0.0)
         all_of = np.bincount(self.place, share)
         same = np.bincount(self.place, share**2)
         pairs = float(share.sum() ** 2 - (np.bincount(self.y, share) ** 2).sum())
         off = float(np.where(self.tied, 0.0, all_of**2 - same).sum()) / 2 / pairs
-        influence = np.where(counted, found.influence, 0.0)
-        return Estimated(found.value, influence, self.effective(outcomes)), off
+        influence = np.where(counted, estimate.influence, 0.0)
+        return Estimated(estimate.value, influence, self.effective(outcomes)), off
 
     def precision(self) -> tuple[Estimated, float]:
         """The average precision, and how far it can be from that of the rows."""

@@ -1,4 +1,4 @@
-"""How well forecasts rank the rows: ROC AUC, average precision and the c-index of ordered classes."""
+"""Ranking of the rows by forecasts: ROC AUC, average precision and the c-index of ordered classes."""
 
 from __future__ import annotations
 
@@ -193,13 +193,13 @@ def c_index(
             found=f"there are {handle.n_classes}",
             values=[average],
         )
-    found, present = rank_order(handle, by_classes=average == "classes")
+    ranked, present = rank_order(handle, by_classes=average == "classes")
     missing = [label for k, label in enumerate(handle.class_names) if k not in present]
     notes = [f"Never happened, and left out: {_listed(missing)}."] if missing and average == "classes" else []
     if len(present) < 2:
         notes = ["All outcomes are the same."]
     how = "all pairs of rows" if average == "pairs" or len(present) < 2 else "mean over {} pairs of classes"
-    return _scores(_C_INDEX, found, how, confidence, notes, several=handle.several)
+    return _scores(_C_INDEX, ranked, how, confidence, notes, several=handle.several)
 
 
 # ---- results -----------------------------------------------------------------------------------
@@ -220,14 +220,14 @@ def _of_events(
     check_confidence(confidence)
     check_flag("ordered", ordered)
     handle = open_rows(y, p, ordered=ordered, dense=True, **read)
-    found = rank_events(handle, ordered=ordered, precise=precise, weighted=average == "weighted")
+    ranked = rank_events(handle, ordered=ordered, precise=precise, weighted=average == "weighted")
     what = "thresholds" if ordered else "classes"
-    return _scores(metric, found, f"{average} average over {{}} {what}", confidence, several=handle.several)
+    return _scores(metric, ranked, f"{average} average over {{}} {what}", confidence, several=handle.several)
 
 
 def _scores(
     metric: str,
-    found: RankedHandle,
+    ranked: RankedHandle,
     how: str,
     confidence: float,
     notes: Sequence[str] | None = None,
@@ -236,9 +236,9 @@ def _scores(
 ) -> RankScore | RankScores:
     """The scores of all models; `how` parts make the whole, with a place for their number."""
     scores = {}
-    ordered, units, roots = found.rows.ordered, found.means.units, found.roots()
-    for m, (name, model) in enumerate(found.models.items()):
-        variances = found.means.covariance[:, m, m]
+    ordered, units, roots = ranked.rows.ordered, ranked.means.units, ranked.roots()
+    for m, (name, model) in enumerate(ranked.models.items()):
+        variances = ranked.means.covariance[:, m, m]
         parts = tuple(
             RankPart(label, part.value, _interval(part, units, float(variance), confidence))
             for label, part, variance in zip(model.names, model.parts, variances, strict=False)
@@ -254,11 +254,11 @@ def _scores(
             parts,
             average,
             tuple(said),
-            found.rows,
+            ranked.rows,
             roots[m],
             model.within,
         )
-    skipped = found.means.summaries.skipped
+    skipped = ranked.means.summaries.skipped
     if several:
         return RankScores(scores).with_skipped(skipped)
     return next(iter(scores.values())).with_skipped(skipped)

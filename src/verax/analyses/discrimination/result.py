@@ -44,12 +44,12 @@ class RankPart:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RankScore(Tabled, MaySkip):
-    """How well a forecast ranks the rows.
+    """The score of a forecast that ranks the rows.
 
     Attributes
     ----------
     metric : str
-        What was measured.
+        The metric.
     value : float
         Its average over the events; `float(score)` is the same.
     interval : Interval
@@ -59,7 +59,7 @@ class RankScore(Tabled, MaySkip):
     average : str
         How the parts make the whole, in words.
     notes : tuple of str
-        What was left out.
+        Notes on classes that were left out.
     rows : EventRows or ScannedRows
         The rows and the events.
     influence : array of shape (M,)
@@ -114,7 +114,7 @@ class RankScore(Tabled, MaySkip):
         return self.rows.heading(self.metric)
 
     def _notes(self) -> list[str]:
-        """What a reader of the table should know."""
+        """Notes for readers of the table."""
         caution = [f"Caution: {self.interval.caution}."] if self.interval.caution else []
         if self.within:
             caution.append(f"From bins of forecasts: within {bound(self.within)} of the exact value.")
@@ -157,11 +157,11 @@ class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
     @property
     def differences(self) -> list[Difference]:
         """The difference of every pair of models, a minus b: positive if a is better. p-values by Holm."""
-        found = [(a, b, *self._gap(a, b)) for a, b in combinations(self, 2)]
-        adjusted = holm(np.array([p for *_, p in found]))
+        gaps = [(a, b, *self._gap(a, b)) for a, b in combinations(self, 2)]
+        adjusted = holm(np.array([p for *_, p in gaps]))
         return [
             Difference(a, b, gap, interval, p, float(q))
-            for (a, b, gap, interval, p), q in zip(found, adjusted, strict=True)
+            for (a, b, gap, interval, p), q in zip(gaps, adjusted, strict=True)
         ]
 
     def difference(self, a: str, b: str) -> Difference:
@@ -183,7 +183,7 @@ class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
 
     def _findings(self) -> list[Finding]:
         values = {name: (score.value, score.interval) for name, score in self.items()}
-        known = {name: own for name, own in values.items() if not math.isnan(own[0])}
+        known = {name: entry for name, entry in values.items() if not math.isnan(entry[0])}
         if not known:
             return []
         return Standings.of_values(known, self.difference, self._first().metric).findings(lambda *_: None)

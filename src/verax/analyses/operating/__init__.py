@@ -1,1 +1,1 @@
-"""What decisions at a threshold get right: sensitivity, specificity, predictive values, and their curves."""
+"""Decisions at a threshold: sensitivity, specificity, predictive values, and their curves."""

@@ -52,7 +52,7 @@ Counts = tuple[Floats, Floats, Floats, Floats]
 
 @dataclass(frozen=True)
 class Aim:
-    """What a threshold is chosen for.
+    """The aim that a threshold is chosen for.
 
     Attributes
     ----------
@@ -78,24 +78,24 @@ class Aim:
 
     @classmethod
     def of(cls, text: str, costs: object | None) -> Aim:
-        """What a text such as "sensitivity>=0.9", "youden" or "cost" asks for."""
-        found = _FORM.fullmatch(text)
-        if found is None:
+        """The aim in a text such as "sensitivity>=0.9", "youden" or "cost"."""
+        match = _FORM.fullmatch(text)
+        if match is None:
             if text == COST and costs is not None:
                 return cls(text, COST, None, cost_matrix(costs, 2))  # type: ignore[arg-type]
             if text in _BEST:
                 return cls(text, text, None, None)
             raise _unknown(text, no_costs=text == COST)
         try:
-            least = float(found[2]) / (100 if found[3] else 1)
+            least = float(match[2]) / (100 if match[3] else 1)
         except ValueError:
             raise _unknown(text) from None
-        if found[1] not in _REACHED or not 0 < least <= 1:
+        if match[1] not in _REACHED or not 0 < least <= 1:
             raise _unknown(text)
-        return cls(text, found[1], least, None)
+        return cls(text, match[1], least, None)
 
     def goodness(self, counts: Counts) -> tuple[Floats, Floats]:
-        """How good each threshold is, (C,), higher is better, and the rate to reach, (C,)."""
+        """The goodness of each threshold, (C,), higher is better, and the rate to reach, (C,)."""
         tp, fp, fn, tn = counts
         with np.errstate(invalid="ignore", divide="ignore"):
             if self.costs is not None:
@@ -172,11 +172,11 @@ def check_thresholds(threshold: object) -> list[float]:
     several = isinstance(threshold, (list, tuple, np.ndarray))
     given: Sequence[Any] = list(threshold) if several else [threshold]  # type: ignore[call-overload]
     try:
-        found = [float(each) for each in given]
+        thresholds = [float(number) for number in given]
     except (TypeError, ValueError):
-        found = []
-    increasing = all(a < b for a, b in pairwise(found))
-    fits = found and increasing and all(0 <= t <= 1 for t in found)
+        thresholds = []
+    increasing = all(a < b for a, b in pairwise(thresholds))
+    fits = thresholds and increasing and all(0 <= t <= 1 for t in thresholds)
     if not fits:
         raise InputError(
             "must be a probability or increasing ones, from 0 to 1",
@@ -184,7 +184,7 @@ def check_thresholds(threshold: object) -> list[float]:
             found=f"it is {show(threshold)}",
             values=[threshold],
         )
-    return found
+    return thresholds
 
 
 # Resamples that tell the optimism.
@@ -195,7 +195,7 @@ _AT_ONCE = 64
 
 def states_of(acts: Sequence[Any], happened: Bools, units: SamplingUnits, thresholds: int = 1) -> States:
     """The states of rows, from the number of thresholds at which each model acts on each row."""
-    places = [each.astype(np.int64) for each in acts]
+    places = [numbers.astype(np.int64) for numbers in acts]
     sums = cell_sums(places, happened, units, thresholds + 1, float(units.share.sum()))
     return States(sums.as_cells(len(places), thresholds + 1), thresholds)
 
@@ -209,7 +209,7 @@ class Chosen(ABC):
     threshold : float
         The threshold; NaN where there is none.
     note : str
-        What the threshold holds, or why there is none, in words.
+        The promise of the threshold, or why there is none, in words.
     per_fold : array of shape (folds,) or None
         The thresholds chosen without each fold; None for a promise.
     """
@@ -224,10 +224,10 @@ class Chosen(ABC):
 
     @abstractmethod
     def method(self, name: str, usual: str) -> str:
-        """How the interval of a rate is computed, in words, where at a given threshold it is as usual."""
+        """The method of the interval of a rate, in words, given the usual one."""
 
     @property
-    def found(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is a threshold."""
         return not math.isnan(self.threshold)
 
@@ -298,12 +298,12 @@ class Promise(Chosen):
 
     def __call__(self, name: str, share: RateShare) -> RateShare:
         """A share, from that of the rows."""
-        if not self.found:
+        if not self.exists:
             return replace(share, value=np.full_like(share.value, np.nan))
         return _Promised.of(share, self.freedom) if name == self.rate else share
 
     def method(self, name: str, usual: str) -> str:
-        """How the interval of a rate is computed, in words."""
+        """The method of the interval of a rate, in words."""
         if name != self.rate:
             return usual
         return "order statistics" if self.exact else "order statistics of effective rows"
@@ -327,8 +327,8 @@ def promised(aim: Aim, event: BinaryEvent, units: SamplingUnits, confidence: flo
         grid, back = np.unique(tried[at], return_inverse=True)
         acts = np.searchsorted(grid, given, side="right")
         share = Rates(states_of([acts], event.happened, units, len(grid))).share(aim.rate)
-        found = _Promised.of(share, freedom)
-        return found.at(tail, tail)[back], found.rows(tail)[back]
+        promise = _Promised.of(share, freedom)
+        return promise.at(tail, tail)[back], promise.rows(tail)[back]
 
     # The limit holds at `safe`, and at no tried threshold beyond it.
     safe, beyond, n = -1, len(tried), 0.0
@@ -345,7 +345,7 @@ def promised(aim: Aim, event: BinaryEvent, units: SamplingUnits, confidence: flo
 
 
 def _promise(rate: str, least: float, confidence: float, n: float, *, kept: bool, exact: bool) -> str:
-    """What is promised, or why it cannot be, in words."""
+    """The promise, or why there can be none, in words."""
     rows = "events" if rate == "sensitivity" else "non-events"
     seen = f"{n:,.0f} {rows}" if exact else f"in effect {n:,.1f} independent {rows}"
     what = f"a {rate} of at least {least:g} with {100 * confidence:g}% confidence"
@@ -380,7 +380,7 @@ class Corrected(Chosen):
         return _Lowered(value, share.n / self.inflation[name], share.slopes, share.value)
 
     def method(self, name: str, usual: str) -> str:
-        """How the interval of a rate is computed, in words."""
+        """The method of the interval of a rate, in words."""
         return f"{usual}, corrected by {DRAWS} resamples"
 
 
@@ -464,16 +464,16 @@ class _Resampled:
         self._errors.append((chosen, kept))
 
     def corrected(self, per_fold: Floats) -> Corrected:
-        """What the resamples say."""
-        chosen, kept = (np.ma.masked_invalid(np.stack(each)) for each in zip(*self._errors, strict=True))
+        """The threshold with what the resamples say of its optimism."""
+        chosen, kept = (np.ma.masked_invalid(np.stack(errors)) for errors in zip(*self._errors, strict=True))
         optimism = np.ma.filled(chosen.mean(axis=0), 0.0)
         if self._place in (0, len(self._candidates.thresholds) - 1):
             # All rows are acted on, or none: nothing depends on the forecasts.
             optimism = np.zeros(len(SHARES))
-        spread, usual = (np.ma.filled(each.var(axis=0), 0.0) for each in (chosen, kept))
+        spread, usual = (np.ma.filled(errors.var(axis=0), 0.0) for errors in (chosen, kept))
         inflation = np.divide(spread, usual, out=np.ones(len(SHARES)), where=(spread > usual) & (usual > 0))
         threshold = float(self._candidates.thresholds[self._place])
-        by_name = (dict(zip(SHARES, each.tolist(), strict=True)) for each in (optimism, inflation))
+        by_name = (dict(zip(SHARES, column.tolist(), strict=True)) for column in (optimism, inflation))
         return Corrected(threshold, self._note, per_fold, *by_name)
 
     @property
@@ -489,7 +489,7 @@ class _Resampled:
 
 def _shares(counts: Counts, place: int) -> Floats:
     """The shares that rates are made of at one threshold, in the order of their names."""
-    tp, fp, fn, tn = (float(each[place]) for each in counts)
+    tp, fp, fn, tn = (float(count[place]) for count in counts)
     by_name = {
         "sensitivity": (tp, fn),
         "specificity": (tn, fp),

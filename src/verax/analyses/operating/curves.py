@@ -193,15 +193,15 @@ def confidence_curve(
     check_seed(seed)
     handle = open_rows(y, p, dense=True, **read)
     recipes = {(name, 0): GridRecipe((name,), RIGHT, False, _CONFIDENCES, "right") for name in handle.models}
-    cells, found = read_cells(handle, recipes)
+    cells, summaries = read_cells(handle, recipes)
     grid, curves = _CONFIDENCES, []
     for (name, _), sums in cells.items():
         rates = Rates(States(sums.as_cells(1, len(grid) + 1), len(grid)))
         band = _precision_band(rates, confidence, seed)
         curve = _curve(rates, grid, (grid, np.stack([grid, grid])), "ppv", band, confidence, slice(None))
         curves.append(replace(curve, model=name))
-    rows = _rows(handle, next(iter(cells.values())), found.n_rows, ordered=False)
-    return _result("confidence", curves, (), rows, confidence, found.skipped)
+    rows = _rows(handle, next(iter(cells.values())), summaries.n_rows, ordered=False)
+    return _result("confidence", curves, (), rows, confidence, summaries.skipped)
 
 
 # ---- curves ------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def _curves(
     handle = open_rows(y, p, ordered=ordered, dense=True, **read)
     area = roc_auc if kind == "roc" else average_precision
     scores = area(handle, ordered=ordered, confidence=confidence)
-    found = scores if isinstance(scores, RankScores) else {handle.models[0]: scores}
+    by_model = scores if isinstance(scores, RankScores) else {handle.models[0]: scores}
     events = event_names(handle.class_names, ordered=ordered)
     sources = [RankSource(name, ordered, False, len(events), 2) for name in handle.models]
     counts = handle.summarise({source.model: RankRecipe(source) for source in sources})
@@ -237,7 +237,7 @@ def _curves(
     cells, read_once = read_cells(handle, recipes)
     curves = []
     for (name, i), sums in cells.items():
-        grid, part = recipes[name, i].grid, found[name].parts[i]
+        grid, part = recipes[name, i].grid, by_model[name].parts[i]
         rates = Rates(States(sums.as_cells(1, len(grid) + 1), len(grid)))
         draw = _roc if kind == "roc" else _precision_recall
         curve = draw(rates, grid, confidence, seed)

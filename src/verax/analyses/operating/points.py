@@ -1,4 +1,4 @@
-"""What decisions at a threshold get right, for thresholds that are given or chosen on the rows."""
+"""The rates of decisions at thresholds that are given or chosen on the rows."""
 
 from __future__ import annotations
 
@@ -144,12 +144,12 @@ def operating_points(
     names, pairs = counted.models, list(combinations(counted.models, 2))
     points, gaps = [], []
     for i, event in enumerate(counted.events):
-        own = {name: _Known(counted.states(i, name), event, grid) for name in names}
-        points += [own[name].point(name, t, confidence) for name in names for t in range(len(grid))]
+        known = {name: _Known(counted.states(i, name), event, grid) for name in names}
+        points += [known[name].point(name, t, confidence) for name in names for t in range(len(grid))]
         both = {pair: counted.states(i, *pair) for pair in pairs}
         gaps += _differences(both, event, dict.fromkeys(names, grid), confidence)
-    found = OperatingPoints(tuple(points), tuple(gaps), counted.rows, confidence)
-    return found.with_skipped(counted.skipped)
+    result = OperatingPoints(tuple(points), tuple(gaps), counted.rows, confidence)
+    return result.with_skipped(counted.skipped)
 
 
 # ---- from states -------------------------------------------------------------------------------
@@ -168,8 +168,8 @@ class _Known:
         """The rates at one of the thresholds."""
         states, chosen = self.states, self.chosen
         rates, quantile = Rates(states, choice=chosen), quantile_of(states, confidence)
-        caution = _caution(states) if chosen is None or chosen.found else chosen.note
-        found = tuple(
+        caution = _caution(states) if chosen is None or chosen.exists else chosen.note
+        values = tuple(
             rate_of(
                 name,
                 float(rates.value(name)[t]),
@@ -185,8 +185,8 @@ class _Known:
         tp, fp, fn, tn = (float((states.share * kind).sum(axis=0)[t]) for kind in kinds)
         threshold = float(self.grid[t])
         shares = (math.nan,) * 4 if math.isnan(threshold) else (tp, fp, fn, tn)
-        own = (None, "") if chosen is None else (chosen.per_fold, chosen.note)
-        return OperatingPoint(model, self.event, threshold, found, shares, *own)
+        choice = (None, "") if chosen is None else (chosen.per_fold, chosen.note)
+        return OperatingPoint(model, self.event, threshold, values, shares, *choice)
 
 
 def _method(states: States) -> str:
@@ -209,9 +209,9 @@ def _differences(
     """The paired differences of all rates at the thresholds of each model."""
     if not both:
         return []
-    own = chosen or {}
-    gaps = {(a, b): Gaps(states, (own.get(a), own.get(b))) for (a, b), states in both.items()}
-    found = []
+    choices = chosen or {}
+    gaps = {(a, b): Gaps(states, (choices.get(a), choices.get(b))) for (a, b), states in both.items()}
+    differences = []
     first = next(iter(both.values()))
     quantile, method, caution = quantile_of(first, confidence), _method(first), _caution(first)
     for name in COMPARED:
@@ -223,8 +223,10 @@ def _differences(
                 value, ends = float(values[a, b][t]), limits[a, b][:, t]
                 interval = rate_of(name, value, ends, confidence, method, caution).interval
                 thresholds = float(at[a][t]), float(at[b][t])
-                found.append(RateDifference(a, b, event, thresholds, name, value, interval, p, float(q)))
-    return found
+                differences.append(
+                    RateDifference(a, b, event, thresholds, name, value, interval, p, float(q))
+                )
+    return differences
 
 
 # ---- chosen thresholds -------------------------------------------------------------------------
@@ -233,7 +235,7 @@ def _differences(
 def _chosen(
     handle: Handle, aim: Aim, ordered: bool, folds: int, confidence: float, seed: int
 ) -> OperatingPoints:
-    kept, found = sampled_rows(handle)
+    kept, summaries = sampled_rows(handle)
     tables, decimals = {}, 0
     for i, name in enumerate(handle.models):
         forecasts = kept.forecasts(i, ordered=ordered)
@@ -251,15 +253,15 @@ def _chosen(
     points, gaps = [], []
     drawn = Draws(w, first.groups, seed)
     for i, event in enumerate(event_names(handle.class_names, ordered=ordered)):
-        own = {name: events[name][i] for name in names}
-        happened = own[names[0]].happened
+        of_event = {name: events[name][i] for name in names}
+        happened = of_event[names[0]].happened
         if aim.promise is None:
-            chosen = resampled(aim, own, drawn, fold)
+            chosen = resampled(aim, of_event, drawn, fold)
         else:
-            chosen = {name: promised(aim, each, units, confidence) for name, each in own.items()}
-        at = {name: [each.threshold] for name, each in chosen.items()}
+            chosen = {name: promised(aim, choice, units, confidence) for name, choice in of_event.items()}
+        at = {name: [choice.threshold] for name, choice in chosen.items()}
         # Where there is no threshold, no row is acted on.
-        acts = {name: own[name].ranked >= at[name][0] for name in names}
+        acts = {name: of_event[name].ranked >= at[name][0] for name in names}
         for name in names:
             states = states_of([acts[name]], happened, units)
             points.append(_Known(states, event, at[name], chosen[name]).point(name, 0, confidence))
@@ -267,13 +269,13 @@ def _chosen(
         gaps += _differences(both, event, at, confidence, chosen)
     counted = states.cells.units
     rows = ScannedRows(
-        min(len(first.y), found.n_rows),
+        min(len(first.y), summaries.n_rows),
         counted.n if counted.grouped else None,
         handle.n_classes,
         ordered,
         counted,
     )
     result = OperatingPoints(tuple(points), tuple(gaps), rows, confidence, aim.text)
-    if len(kept.y) < found.n_rows:
-        result = result.with_sample(len(kept.y), found.n_rows)
-    return result.with_skipped(found.skipped)
+    if len(kept.y) < summaries.n_rows:
+        result = result.with_sample(len(kept.y), summaries.n_rows)
+    return result.with_skipped(summaries.skipped)

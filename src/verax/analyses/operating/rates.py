@@ -52,7 +52,7 @@ SHARES: dict[str, tuple[_Mask, _Mask]] = {
 
 
 def quantile_of(states: States, confidence: float) -> float:
-    """How many standard errors limits are away: of the normal distribution, with groups of Student's t."""
+    """The standard errors that limits are away: of the normal distribution, with groups of Student's t."""
     units = states.cells.units
     if units.grouped:
         return t_quantile(units.freedom, confidence)
@@ -89,7 +89,7 @@ class RateShare:
         return np.where(np.isnan(self.value), np.nan, ends)
 
 
-# What the choice of a threshold on the same rows makes of a share, given by its name.
+# A share, given by its name, corrected for the choice of a threshold on the same rows.
 Choice = Callable[[str, RateShare], RateShare]
 
 
@@ -148,8 +148,8 @@ class Rates:
         sens, spec = self.share("sensitivity"), self.share("specificity")
         ends = sens.limits(quantile), spec.limits(quantile)
         if name in ("youden", "balanced_accuracy"):
-            found = _sum_limits((sens.value, spec.value), ends, self._correlation) - 1
-            return found if name == "youden" else (found + 1) / 2
+            youden = _sum_limits((sens.value, spec.value), ends, self._correlation) - 1
+            return youden if name == "youden" else (youden + 1) / 2
         if name == "lr_positive":
             return _ratio_limits(
                 (sens.value, 1 - spec.value), (ends[0], 1 - ends[1][::-1]), -self._correlation
@@ -166,8 +166,8 @@ class Rates:
     def share(self, name: str) -> RateShare:
         """A share of rows with the number of independent rows that tell about it."""
         if name not in self._found:
-            found = self._counted(*(mask(self._acts, self._happened) for mask in SHARES[name]))
-            self._found[name] = found if self._choice is None else self._choice(name, found)
+            rate_share = self._counted(*(mask(self._acts, self._happened) for mask in SHARES[name]))
+            self._found[name] = rate_share if self._choice is None else self._choice(name, rate_share)
         return self._found[name]
 
     def _counted(self, hit: Bools, miss: Bools) -> RateShare:
@@ -182,9 +182,9 @@ class Rates:
         kish = total**2 / (right + wrong)
         spread = (right * (1 - value) ** 2 + wrong * value**2) / total**2
         between = (value > 0) & (value < 1)
-        own = np.where(between, kish * spread / np.where(between, value * (1 - value), 1.0), 1.0)
+        effect = np.where(between, kish * spread / np.where(between, value * (1 - value), 1.0), 1.0)
         # Of few rows on one side, the weights of others tell more about the variance than their own.
-        n = kish / _shrunk(own, np.ones(len(kish)), value, kish)
+        n = kish / _shrunk(effect, np.ones(len(kish)), value, kish)
         if states.cells.units.grouped and states.cells.units.n > 1:
             n = n / self._effect(value, n, kish, slopes, among)
         return RateShare(value, n, slopes)
@@ -198,8 +198,8 @@ class Rates:
         variance = covariance(self.states, slopes, slopes)
         most = np.maximum(kish / self.states.effective_groups(among), 1.0)
         between = (value > 0) & (value < 1)
-        own = np.where(between, variance * n / np.where(between, value * (1 - value), 1.0), most)
-        return _shrunk(own, most, value, n)
+        effect = np.where(between, variance * n / np.where(between, value * (1 - value), 1.0), most)
+        return _shrunk(effect, most, value, n)
 
 
 def _shrunk(effect: Floats, usual: Floats, value: Floats, n: Floats) -> Floats:
@@ -219,8 +219,8 @@ def correlation(states: States, first: Floats, second: Floats) -> Floats:
         return np.zeros(states.n_thresholds)
     scale = covariance(states, first, first) * covariance(states, second, second)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = covariance(states, first, second) / np.sqrt(scale)
-    return np.clip(np.where(scale > 0, found, 0.0), -1.0, 1.0)
+        ratio = covariance(states, first, second) / np.sqrt(scale)
+    return np.clip(np.where(scale > 0, ratio, 0.0), -1.0, 1.0)
 
 
 class Gaps:
@@ -260,8 +260,8 @@ class Gaps:
             low = tried[np.maximum(beyond - 1, 0), at]
             high = tried[np.minimum(beyond, len(_STEPS) - 1), at]
         tail = stdtr(units.freedom, -high) if units.grouped else ndtr(-high)
-        found = np.where(np.abs(gap) <= _NOTHING, 1.0, np.minimum(2 * tail, 1.0))
-        return np.where(np.isnan(gap), np.nan, found)
+        p = np.where(np.abs(gap) <= _NOTHING, 1.0, np.minimum(2 * tail, 1.0))
+        return np.where(np.isnan(gap), np.nan, p)
 
 
 def widest_of(rates: Rates, names: tuple[str, ...], among: Bools, confidence: float, seed: int) -> float:
@@ -270,19 +270,19 @@ def widest_of(rates: Rates, names: tuple[str, ...], among: Bools, confidence: fl
     at = np.arange(t)
     states = cells.states(slice(None), t)
     slopes = [rates.slopes(name) for name in names]
-    columns = np.concatenate([own[states, at][:, among] for own in slopes], axis=1)
-    mean = np.concatenate([(own * rates.states.share).sum(axis=0)[among] for own in slopes])
+    columns = np.concatenate([slope[states, at][:, among] for slope in slopes], axis=1)
+    mean = np.concatenate([(slope * rates.states.share).sum(axis=0)[among] for slope in slopes])
     if cells.groups is None:
         deviations = columns - mean
-        found = (deviations * cells.leverages[:, None]).T @ deviations
+        products = (deviations * cells.leverages[:, None]).T @ deviations
         freedom = math.inf
     else:
         weight = np.asarray(cells.groups.sum(axis=1)).ravel()
         sums = cells.groups @ columns - weight[:, None] * mean
-        found = (sums / (1 - weight)[:, None]).T @ sums
+        products = (sums / (1 - weight)[:, None]).T @ sums
         freedom = cells.units.freedom
     # The normal distribution is a t distribution of very many degrees of freedom.
-    return widest(found, min(freedom, 1e6), confidence, seed)
+    return widest(products, min(freedom, 1e6), confidence, seed)
 
 
 def _f1(jaccard: Floats) -> Floats:
@@ -297,26 +297,26 @@ def _zero(values: Floats) -> Floats:
 def _sum_limits(values: tuple[Floats, Floats], ends: tuple[Floats, Floats], together: Floats) -> Floats:
     """Limits of the sum of two estimates from their own limits and their correlation, (2, T)."""
     total = values[0] + values[1]
-    found = []
+    sums = []
     for i, sign in enumerate((-1, 1)):
-        first, second = (np.abs(value - own[i]) for value, own in zip(values, ends, strict=True))
+        first, second = (np.abs(value - limits[i]) for value, limits in zip(values, ends, strict=True))
         square = first**2 + second**2 + 2 * together * first * second
-        found.append(total + sign * np.sqrt(np.maximum(square, 0.0)))
-    return np.stack(found)
+        sums.append(total + sign * np.sqrt(np.maximum(square, 0.0)))
+    return np.stack(sums)
 
 
 def _ratio_limits(values: tuple[Floats, Floats], ends: tuple[Floats, Floats], together: Floats) -> Floats:
     """Limits of the ratio of two shares from their own limits and their correlation, (2, T)."""
     (a, b), (of_a, of_b) = values, ends
-    found = []
+    ratios = []
     for i in (0, 1):
         da, db = np.abs(a - of_a[i]), np.abs(b - of_b[1 - i])
         middle, first, second = a * b - together * da * db, a * a - da * da, b * b - db * db
         root = middle + np.sqrt(np.maximum(middle * middle - first * second, 0.0))
         with np.errstate(invalid="ignore", divide="ignore"):
             if i == 0:
-                found.append(np.where(first > _NOTHING, first / root, 0.0))
+                ratios.append(np.where(first > _NOTHING, first / root, 0.0))
             else:
-                found.append(np.where(second > _NOTHING, root / second, np.inf))
+                ratios.append(np.where(second > _NOTHING, root / second, np.inf))
     undefined = np.isnan(a + b) | ((_zero(a) == 0) & (_zero(b) == 0))
-    return np.where(undefined, np.nan, np.stack(found))
+    return np.where(undefined, np.nan, np.stack(ratios))

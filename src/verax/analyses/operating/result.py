@@ -71,7 +71,7 @@ class OperatingPoint(Result):
         The thresholds chosen without each fold: how much they vary. None for a threshold that was given, or
         that promises a rate.
     note : str
-        What a chosen threshold promises, or why there is none; empty for others.
+        The promise of a chosen threshold, or why there is none; empty for others.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class OperatingPoint(Result):
 
     @property
     def _by_name(self) -> Merged[dict[str, Rate]]:
-        return {found.name: found for found in self.rates}
+        return {rate.name: rate for rate in self.rates}
 
     @property
     def _shares(self) -> dict[str, float]:
@@ -115,9 +115,9 @@ class OperatingPoint(Result):
         Rate
             The rate.
         """
-        for found in self.rates:
-            if found.name == name:
-                return found
+        for listed in self.rates:
+            if listed.name == name:
+                return listed
         raise KeyError(f"there is no rate {name!r}; there are {', '.join(RATES)}")
 
 
@@ -184,7 +184,7 @@ class OperatingPoints(Tabled, MaySkip):
     confidence : float
         Confidence level of the intervals.
     aim : str
-        What thresholds were chosen for; empty for thresholds that were given.
+        The aim that thresholds were chosen for; empty for thresholds that were given.
 
     Examples
     --------
@@ -264,25 +264,25 @@ class OperatingPoints(Tabled, MaySkip):
         Verdict
             The claims as a text, with their findings.
         """
-        found: list[Finding] = []
+        findings: list[Finding] = []
         events = list(dict.fromkeys(point.event for point in self.points))
         for event in events:
-            own = {point.model: point.rate(rate) for point in self.points if point.event == event}
-            values = {name: (each.value, each.interval) for name, each in own.items()}
+            rates = {point.model: point.rate(rate) for point in self.points if point.event == event}
+            values = {name: (listed.value, listed.interval) for name, listed in rates.items()}
             if any(math.isnan(value) for value, _ in values.values()):
                 continue
 
             def gap(a: str, b: str, event: str = event) -> RateDifference:
-                own = self.difference(a, b, rate, event)
-                return replace(own, p_adjusted=min(1.0, len(events) * own.p_adjusted))
+                difference = self.difference(a, b, rate, event)
+                return replace(difference, p_adjusted=min(1.0, len(events) * difference.p_adjusted))
 
             where = f" for {event}" if len(events) > 1 else ""
-            found += Standings.of_values(values, gap, rate, where=where).findings(lambda *_: None)
-        return Verdict(found, TESTED)
+            findings += Standings.of_values(values, gap, rate, where=where).findings(lambda *_: None)
+        return Verdict(findings, TESTED)
 
     def _frame(self) -> Table:
         """One line per model, event, threshold and rate."""
-        lines = [(point, each) for point in self.points for each in point.rates]
+        lines = [(point, rate) for point in self.points for rate in point.rates]
         columns = [
             Column("model", value=lambda line: line[0].model),
             Column("event", value=lambda line: line[0].event),
@@ -300,20 +300,20 @@ class OperatingPoints(Tabled, MaySkip):
     def _tables(self) -> list[Table]:
         head = interval_head(self.confidence)
         if len(self.points) <= _SIDE_BY_SIDE:
-            found = []
+            tables = []
             for point in self.points:
                 columns = [
                     Column("rate", "rate", value="name", right=False),
                     Column("value", "value", ".4f"),
                     Column("low high", head, ".4f", "interval"),
-                    Column("", "what it is", lambda each: RATES[each.name].summary, right=False),
+                    Column("", "what it is", lambda rate: RATES[rate.name].summary, right=False),
                 ]
-                found.append(Table(columns, point.rates, self._said_of(point)))
+                tables.append(Table(columns, point.rates, self._said_of(point)))
         else:
             columns = [Column(name, name, right=False) for name in ("model", "event")]
             columns.append(Column("threshold", "threshold", ".4g"))
             columns += [Column(name, name, ".4f", _value_of(name)) for name in RATES]
-            found = [Table(columns, self.points)]
+            tables = [Table(columns, self.points)]
         if self.differences:
             pairs = [
                 Column("", "a - b", lambda gap: f"{gap.a} - {gap.b}", right=False),
@@ -324,11 +324,11 @@ class OperatingPoints(Tabled, MaySkip):
                 Column("p_value", "p", ".2g"),
                 Column("p_adjusted", "p (Holm)", ".2g"),
             ]
-            found.append(Table(pairs, self.differences, "Paired differences"))
-        return found
+            tables.append(Table(pairs, self.differences, "Paired differences"))
+        return tables
 
     def _said_of(self, point: OperatingPoint) -> str:
-        """What a point is, in words."""
+        """A point in words."""
         event = f"y {point.event}" if self.rows.ordered else f"class {point.event}"
         model = "" if point.model == "forecast" else f"{point.model}, "
         if math.isnan(point.threshold):
@@ -354,9 +354,9 @@ class OperatingPoints(Tabled, MaySkip):
 
     @property
     def cautions(self) -> list[str]:
-        """Why intervals may be unreliable."""
-        found = {each.interval.caution for point in self.points for each in point.rates}
-        return [f"Caution: {text}." for text in sorted(found) if text]
+        """The reasons why intervals may be unreliable."""
+        texts = {rate.interval.caution for point in self.points for rate in point.rates}
+        return [f"Caution: {text}." for text in sorted(texts) if text]
 
 
 def _value_of(name: str) -> Any:
@@ -372,7 +372,7 @@ def rate_of(name: str, value: float, ends: Floats, confidence: float, method: st
 
 
 class CurveKind(NamedTuple):
-    """What a kind of curve shows: its title, what its axes are, and what its area is called."""
+    """The title, the axes and the name of the area of a kind of curve."""
 
     title: str
     x: str
@@ -519,7 +519,7 @@ class RateCurves(CurvesOfEvents[RateCurve]):
         return Panel(lines, title, self.about.x, self.about.y, (0, 1), (0, 1.02))
 
     def called(self, event: str) -> str:
-        """What an event is called in a heading.
+        """The name of an event in a heading.
 
         Parameters
         ----------
@@ -577,7 +577,7 @@ class RateCurves(CurvesOfEvents[RateCurve]):
         text = what.get(self.kind, "accuracy from {:g}")
         upward = self.kind == "roc"
         columns += [Column("", text.format(x), ".4f", partial(_value_at, x, upward=upward)) for x in wanted]
-        found = [Table(columns, self.curves)]
+        tables = [Table(columns, self.curves)]
         if self.differences:
             pairs = [
                 Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
@@ -586,8 +586,8 @@ class RateCurves(CurvesOfEvents[RateCurve]):
                 Column("p_value", "p", ".2g"),
                 Column("p_adjusted", "p (Holm)", ".2g"),
             ]
-            found.append(Table(pairs, self.differences))
-        return found
+            tables.append(Table(pairs, self.differences))
+        return tables
 
     def _notes(self) -> list[str]:
         return self.remarks
@@ -596,7 +596,7 @@ class RateCurves(CurvesOfEvents[RateCurve]):
 def _value_at(x: float, curve: RateCurve, *, upward: bool) -> float:
     """The best value of an increasing curve up to `x`, and of another one at `x` or more."""
     among = curve.x <= x + 1e-12 if upward else curve.x >= x - 1e-12
-    found = curve.values[among & ~np.isnan(curve.values)]
-    if not len(found):
+    values = curve.values[among & ~np.isnan(curve.values)]
+    if not len(values):
         return float("nan")
-    return float(found.max()) if upward else float(found[0])
+    return float(values.max()) if upward else float(values[0])
