@@ -106,14 +106,16 @@ def fit_combination(
     check_count("folds", folds, least=2)
     check_confidence(confidence)
     check_seed(seed)
-    y, given, own, tell = rows_to_fit(y, forecasts, read, ordered=False, several=True)
+    y, given, options, tell = rows_to_fit(y, forecasts, read, ordered=False, several=True)
     models = _check_models(given)
-    rows = dict(paired_by_model(y, models, ordered=False, **own))
+    rows = dict(paired_by_model(y, models, ordered=False, **options))
     first = next(iter(rows.values()))
     if are_shared(first):
         raise one_class_needed()
-    losses = {name: np.asarray(to_host(losses_of([chosen], own)[0]), float) for name, own in rows.items()}
-    form: dict[str, Any] = {name: own[name] for name in ("classes", "normalize", "logits") if name in own}
+    losses = {name: np.asarray(to_host(losses_of([chosen], part)[0]), float) for name, part in rows.items()}
+    form: dict[str, Any] = {
+        name: options[name] for name in ("classes", "normalize", "logits") if name in options
+    }
     lists = _as_lists(models, form)
     weights = None if first.weights is None else to_host(first.batch(0, first.n_rows).weights).astype(float)
     sample = PoolSample(y, Pool.of(valid_lists(lists)), pool, _inner(chosen), weights)
@@ -131,7 +133,7 @@ def fit_combination(
         confidence=confidence,
     )
     whole = sample.fit(np.ones(sample.n_rows, np.bool_))
-    found = Combination(
+    result = Combination(
         dict(zip(models, whole.tolist(), strict=True)),
         pool,
         name_of(chosen),
@@ -141,7 +143,7 @@ def fit_combination(
         first.n_rows,
         seed,
     )
-    return tell(found.with_faults(faults_of(rows)))
+    return tell(result.with_faults(faults_of(rows)))
 
 
 def _check_rule(rule: Rule) -> Rule:
@@ -245,12 +247,14 @@ class Combination(WithVerdict, Tabled, MaySkip):
         array of shape (N, K) or TopLists
             The pooled forecasts.
         """
-        each = (
+        listed = (
             list(forecasts)
             if isinstance(forecasts, (list, tuple)) or getattr(forecasts, "ndim", 0) == 3
             else []
         )
-        models = forecasts if isinstance(forecasts, Mapping) else dict(zip(self.weights, each, strict=False))
+        models = (
+            forecasts if isinstance(forecasts, Mapping) else dict(zip(self.weights, listed, strict=False))
+        )
         if list(map(str, models)) != list(self.weights) or len(forecasts) != len(self.weights):
             raise InputError(
                 f"must have the forecasts of {join(self.weights)}, in this order", argument="forecasts"
@@ -292,23 +296,23 @@ class Combination(WithVerdict, Tabled, MaySkip):
     def _findings(self) -> list[Finding]:
         beaten = [name for name in self.weights if self._beats(name)]
         others = [name for name in self.weights if name not in beaten]
-        found = []
+        findings = []
         if beaten:
             whom = listed(beaten) if others else "each of its parts"
             text = f"The combination is significantly better than {whom}."
-            found.append(self._gaps(Claim.BETTER, text, beaten))
+            findings.append(self._gaps(Claim.BETTER, text, beaten))
         if others:
             whom = listed(others) if beaten else "any of its parts"
             text = f"The combination is not significantly better than {whom}."
             best = next(model.name for model in self.comparison.models[self.rule] if model.name in others)
             step = NextStep(f"keep {best} alone, which is simpler")
-            found.append(replace(self._gaps(Claim.NOT_BETTER, text, others), step=step))
+            findings.append(replace(self._gaps(Claim.NOT_BETTER, text, others), step=step))
         if self._beats(EQUAL):
             text = "Fitted weights are significantly better than equal ones."
-            return [*found, self._gaps(Claim.BETTER, text, [EQUAL])]
+            return [*findings, self._gaps(Claim.BETTER, text, [EQUAL])]
         text = "Fitted weights are not significantly better than equal ones."
         equal = self._gaps(Claim.NOT_BETTER, text, [EQUAL])
-        return [*found, equal if others else replace(equal, step=NextStep("use equal weights"))]
+        return [*findings, equal if others else replace(equal, step=NextStep("use equal weights"))]
 
     def _gaps(self, claim: Claim, text: str, names: Sequence[str]) -> Finding:
         """A finding about the differences of the combination from some forecasters."""
@@ -325,7 +329,7 @@ class Combination(WithVerdict, Tabled, MaySkip):
     def _tables(self) -> list[Table]:
         means = {model.name: model.mean for model in self.comparison.models[self.rule]}
         folds = zip(self.weights, self.fold_weights.T, strict=True)
-        spans = {name: (float(own.min()), float(own.max())) for name, own in folds}
+        spans = {name: (float(of_folds.min()), float(of_folds.max())) for name, of_folds in folds}
 
         def gap(name: str) -> Difference | None:
             return None if name == POOL else self.against(name)
@@ -337,11 +341,11 @@ class Combination(WithVerdict, Tabled, MaySkip):
             return "{:.3f} to {:.3f}".format(*spans[name]) if name in spans else ""
 
         def change(name: str) -> str:
-            found = gap(name)
-            if found is None:
+            difference = gap(name)
+            if difference is None:
                 return ""
-            low, high = found.interval
-            return f"{found.difference:+.5f} ({low:+.5f} to {high:+.5f})"
+            low, high = difference.interval
+            return f"{difference.difference:+.5f} ({low:+.5f} to {high:+.5f})"
 
         columns = [
             Column("forecaster", "forecaster", value=str, right=False),

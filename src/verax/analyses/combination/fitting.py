@@ -66,9 +66,9 @@ class PoolSample:
         return lists.with_outcomes(self.y)
 
     def losses(self, weights: Floats) -> Floats:
-        """What the pool with these weights loses in every row."""
-        (found,) = losses_of([self.rule], self._rows(self.pool.pooled(weights, self.kind)))
-        return np.asarray(found, dtype=float)
+        """The loss of the pool with these weights in every row."""
+        pooled = self._rows(self.pool.pooled(weights, self.kind))
+        return np.asarray(losses_of([self.rule], pooled)[0], dtype=float)
 
     def fit(self, rows: Bools) -> Floats:
         """The weights that lose least in some rows."""
@@ -80,7 +80,7 @@ class PoolSample:
         def mean(weights: Floats) -> float:
             return float(share @ self._smooth(np.clip(weights, 0, 1)))
 
-        found = minimize(
+        minimum = minimize(
             mean,
             self.equal,
             method="SLSQP",
@@ -90,8 +90,8 @@ class PoolSample:
             options={"maxiter": 200, "ftol": 1e-12},
         )
         ends = [*np.eye(self.n_forecasters), self.equal]
-        if np.isfinite(found.x).all() and found.x.max() > 0:
-            weights = np.clip(found.x, 0, 1)
+        if np.isfinite(minimum.x).all() and minimum.x.max() > 0:
+            weights = np.clip(minimum.x, 0, 1)
             ends.append(weights / weights.sum())
         return min(reversed(ends), key=mean)
 
@@ -124,9 +124,9 @@ class PoolSample:
         return np.column_stack([self._of_outcomes(says, rest) for says, rest in columns])
 
     def _of_outcomes(self, listed: Floats, others: Floats) -> Floats:
-        found = others.copy()
-        found[self.pool.rows[self._happened]] = listed[self._happened]
-        return found
+        chances = others.copy()
+        chances[self.pool.rows[self._happened]] = listed[self._happened]
+        return chances
 
     @cached_property
     def _happened(self) -> Ints:
@@ -138,21 +138,21 @@ class PoolSample:
         """(N, M, M) the sums over all classes of the products of two forecasters' probabilities."""
         pool, m = self.pool, self.n_forecasters
         unlisted = as_float(pool.n_classes) - pool.lengths
-        found = np.empty((self.n_rows, m, m))
+        products = np.empty((self.n_rows, m, m))
         for i in range(m):
             for j in range(i + 1):
                 listed = np.bincount(pool.rows, pool.says[:, i] * pool.says[:, j], self.n_rows)
-                found[:, i, j] = found[:, j, i] = listed + unlisted * pool.rest[:, i] * pool.rest[:, j]
-        return found
+                products[:, i, j] = products[:, j, i] = listed + unlisted * pool.rest[:, i] * pool.rest[:, j]
+        return products
 
 
 def cross_fitted(sample: PoolSample, folds: Ints) -> tuple[Floats, Floats, Floats]:
     """(V, M) weights fitted without each fold, (V, N) losses of rows by them, and (N,) those held out."""
     weights = np.array([sample.fit(folds != fold) for fold in range(int(folds.max()) + 1)])
-    losses = np.array([sample.losses(own) for own in weights])
+    losses = np.array([sample.losses(fitted) for fitted in weights])
     return weights, losses, losses[folds, np.arange(sample.n_rows)]
 
 
 def valid_lists(given: Sequence[TopLists]) -> list[TopLists]:
     """The lists as they are scored: an invalid one is its largest valid sublist."""
-    return [each.largest_valid() for each in given]
+    return [lists.largest_valid() for lists in given]

@@ -1,1 +1,1 @@
-"""What forecasts are worth to those who decide by them."""
+"""The worth of forecasts to those who decide by them."""

@@ -47,7 +47,7 @@ class ThresholdCells:
     groups : (G, C) sparse array or None
         The share of the weight of each group in each cell.
     units : CountedUnits
-        What is independent.
+        The independent units.
     """
 
     places: Ints
@@ -65,10 +65,10 @@ class ThresholdCells:
 
     def states(self, cells: slice, n_thresholds: int) -> Any:
         """The state of some cells at each threshold, (C, T): bits for each model, then for the outcome."""
-        found = np.repeat(self.happened[cells, None].astype(np.int8), n_thresholds, axis=1)
+        numbers = np.repeat(self.happened[cells, None].astype(np.int8), n_thresholds, axis=1)
         for place in self.places[cells].T:
-            found = 2 * found + (np.arange(n_thresholds) < place[:, None])
-        return found
+            numbers = 2 * numbers + (np.arange(n_thresholds) < place[:, None])
+        return numbers
 
     def blocks(self, n_thresholds: int) -> Iterator[slice]:
         """Parts of the cells that can be held at all thresholds."""
@@ -112,33 +112,33 @@ class States:
     def covariance(self) -> Floats:
         if self.cells.groups is not None:
             return self._over_groups()
-        share, own = self.share, self._leverages
-        across = share[:, None] * own
-        found = share[:, None] * share * own.sum(axis=0) - across - np.swapaxes(across, 0, 1)
+        share, leverages = self.share, self._leverages
+        across = share[:, None] * leverages
+        products = share[:, None] * share * leverages.sum(axis=0) - across - np.swapaxes(across, 0, 1)
         at = np.arange(len(share))
-        found[at, at] += own
-        return np.asarray(found)
+        products[at, at] += leverages
+        return np.asarray(products)
 
     def _over_groups(self) -> Floats:
         groups, t = self.cells.groups, self.n_thresholds
         n = len(self.share)
-        found = np.zeros((n, n, t))
+        products = np.zeros((n, n, t))
         states = self.cells.states(slice(None), t)
         of_state = [(states == number).astype(float) for number in range(n)]
-        for own, weight in _by_groups(groups):
-            sums = np.stack([own @ each for each in of_state])
+        for members, weight in _by_groups(groups):
+            sums = np.stack([members @ column for column in of_state])
             sums -= self.share[:, None] * weight[:, None]
-            found += np.einsum("jgt,kgt,g->jkt", sums, sums, 1 / (1 - weight), optimize=True)
-        return found
+            products += np.einsum("jgt,kgt,g->jkt", sums, sums, 1 / (1 - weight), optimize=True)
+        return products
 
     @property
     def rate(self) -> float:
-        """How often the event happened."""
+        """The share of rows in which the event happened."""
         return float(self.cells.share @ self.cells.happened)
 
     def effective(self, among: Bools) -> Floats:
         """The effective number of rows in some of the states at each threshold, (T,)."""
-        share, squares = ((each * among).sum(axis=0) for each in (self.share, self.squares))
+        share, squares = ((column * among).sum(axis=0) for column in (self.share, self.squares))
         return np.asarray(np.divide(share**2, squares, out=np.zeros_like(share), where=squares > 0))
 
     def effective_groups(self, among: Bools) -> Floats:
@@ -146,8 +146,8 @@ class States:
         states = self.cells.states(slice(None), self.n_thresholds)
         inside = np.broadcast_to(among, self.share.shape)[states, np.arange(self.n_thresholds)].astype(float)
         total, squares = np.zeros(self.n_thresholds), np.zeros(self.n_thresholds)
-        for own, _ in _by_groups(self.cells.groups):
-            sums = own @ inside
+        for members, _ in _by_groups(self.cells.groups):
+            sums = members @ inside
             total += sums.sum(axis=0)
             squares += (sums**2).sum(axis=0)
         return np.asarray(np.divide(total**2, squares, out=np.ones_like(total), where=squares > 0))
@@ -160,10 +160,12 @@ class States:
         """
         square = float(self.cells.squares.sum())
         of_rows = np.maximum(self.share * (1 - self.share), 0.0) * square
-        own = np.einsum("sst->st", self.covariance)
+        variances = np.einsum("sst->st", self.covariance)
         total = float((of_rows * among).sum())
-        pooled = max(1.0, float((own * among).sum()) / total) if total > 0 else 1.0
-        effect = np.divide(own, of_rows, out=np.full_like(own, pooled), where=of_rows > _NONE * square)
+        pooled = max(1.0, float((variances * among).sum()) / total) if total > 0 else 1.0
+        effect = np.divide(
+            variances, of_rows, out=np.full_like(variances, pooled), where=of_rows > _NONE * square
+        )
         known = np.minimum(self.share, 1 - self.share) / square
         effect = (known * effect + _ENOUGH * pooled) / (known + _ENOUGH)
         if self.cells.units.grouped:
@@ -175,10 +177,10 @@ class States:
         """The correlations of the shares at each threshold, (S, S, T)."""
         error = np.sqrt(np.maximum(np.einsum("sst->st", self.covariance), 0.0))
         scale = error[:, None] * error
-        found = np.divide(self.covariance, scale, out=np.zeros_like(scale), where=scale > 0)
+        ratios = np.divide(self.covariance, scale, out=np.zeros_like(scale), where=scale > 0)
         at = np.arange(len(error))
-        found[at, at] = 1.0
-        return np.asarray(np.clip(found, -1.0, 1.0))
+        ratios[at, at] = 1.0
+        return np.asarray(np.clip(ratios, -1.0, 1.0))
 
     def mixture(self, factors: Floats, *, per_event: bool = False) -> Mixture:
         """The sum of factors, (S, T), times shares; with `per_event` over the frequency of the event."""
@@ -220,17 +222,17 @@ class Mixture:
         mean = (factors * self.states.share).sum(axis=0)
         t = self.states.n_thresholds
         at = np.arange(t)
-        found = np.zeros((t, t))
+        products = np.zeros((t, t))
         if cells.groups is None:
             for block in cells.blocks(t):
                 deviations = factors[cells.states(block, t), at] - mean
-                found += (deviations * cells.leverages[block, None]).T @ deviations
-            return found
+                products += (deviations * cells.leverages[block, None]).T @ deviations
+            return products
         values = factors[cells.states(slice(None), t), at]
-        for own, weight in _by_groups(cells.groups):
-            sums = own @ values - weight[:, None] * mean
-            found += (sums / (1 - weight)[:, None]).T @ sums
-        return found
+        for members, weight in _by_groups(cells.groups):
+            sums = members @ values - weight[:, None] * mean
+            products += (sums / (1 - weight)[:, None]).T @ sums
+        return products
 
     def interval(self, confidence: float) -> Floats:
         """Confidence intervals, each for its threshold, (2, T)."""
@@ -257,7 +259,7 @@ class Mixture:
         return np.stack([self._ratio(steps, sign, self.rate) for sign in (-1, 1)])
 
     def _steps(self, quantile: float) -> Floats:
-        """How far the Jeffreys limits of each share are below and above it, (2, S, T)."""
+        """The distances of the Jeffreys limits of each share below and above it, (2, S, T)."""
         from scipy.special import betaincinv, stdtr
 
         tail = stdtr(self.states.cells.units.freedom, -quantile)
@@ -266,12 +268,12 @@ class Mixture:
         counts, others = np.clip(share, 0.0, 1.0) * rows, np.clip(1 - share, 0.0, 1.0) * rows
         low = np.where(share > _NONE, betaincinv(counts + 0.5, others + 0.5, tail), 0.0)
         rest = np.where(share < 1 - _NONE, betaincinv(others + 0.5, counts + 0.5, tail), 0.0)
-        found = np.zeros((2, *used.shape))
-        found[:, used] = np.maximum(share - low, 0.0), np.maximum(1 - rest - share, 0.0)
-        return found
+        steps = np.zeros((2, *used.shape))
+        steps[:, used] = np.maximum(share - low, 0.0), np.maximum(1 - rest - share, 0.0)
+        return steps
 
     def _away(self, factors: Floats, steps: Floats, sign: int) -> Floats:
-        """How far the limit of a sum is from it, (T,): below for a sign of -1, above for 1."""
+        """The distance of the limit of a sum from it, (T,): below for a sign of -1, above for 1."""
         moved = factors * np.where(sign * factors > 0, steps[1], steps[0])
         squares = np.einsum("jt,jkt,kt->t", moved, self.states.correlation, moved)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))

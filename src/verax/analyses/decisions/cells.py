@@ -58,7 +58,7 @@ Side = Literal["left", "right"]
 
 
 def places_of(given: Floats, grid: Floats, decimals: int, side: Side) -> Ints:
-    """How many thresholds each forecast reaches ("right") or exceeds ("left")."""
+    """The number of thresholds that each forecast reaches ("right") or exceeds ("left")."""
     return np.asarray(np.searchsorted(grid, np.round(given, decimals), side=side))
 
 
@@ -68,12 +68,12 @@ def runs(flags: Bools, grid: Floats) -> list[tuple[float, float]]:
     >>> runs(np.array([True, True, False, True]), np.array([0.1, 0.2, 0.3, 0.4]))
     [(0.1, 0.2), (0.4, 0.4)]
     """
-    found = []
+    stretches = []
     for true, places in groupby(range(len(grid)), key=lambda i: bool(flags[i])):
         if true:
             at = list(places)
-            found.append((float(grid[at[0]]), float(grid[at[-1]])))
-    return found
+            stretches.append((float(grid[at[0]]), float(grid[at[-1]])))
+    return stretches
 
 
 def in_words(ranges: Sequence[tuple[float, float]]) -> str:
@@ -194,9 +194,9 @@ class GridRecipe(Recipe[CellSums]):
     total: float | None = None
     ranked: bool = field(default=False, metadata=LATER)
 
-    def check(self, found: CellSums) -> None:
+    def check(self, sums: CellSums) -> None:
         """Refuse cells of other thresholds."""
-        within(found.cells.total.keys, 0, 2 * (len(self.grid) + 1) ** len(self.models) - 1)
+        within(sums.cells.total.keys, 0, 2 * (len(self.grid) + 1) ** len(self.models) - 1)
 
     def take(self, part: Part) -> CellSums:
         """Count the rows of one part."""
@@ -206,9 +206,9 @@ class GridRecipe(Recipe[CellSums]):
         return cell_sums(places, happened[0], units, len(self.grid) + 1, total)
 
     def _placed(self, part: Part, model: str) -> tuple[Ints, Bools]:
-        """At how many thresholds a model acts in each row, and whether the event happened."""
+        """The number of thresholds at which a model acts in each row, and whether the event happened."""
 
-        def found() -> tuple[Ints, Bools]:
+        def placed() -> tuple[Ints, Bools]:
             rows = rows_of_part(part, model, ordered=self.ordered)
             if self.event == RIGHT:
                 event = rows.right()
@@ -219,7 +219,7 @@ class GridRecipe(Recipe[CellSums]):
             return places_of(event.given, self.grid, rows.decimals, self.side), event.happened
 
         key = ("places", model, self.ordered, self.event, self.side, self.ranked, self.grid.tobytes())
-        return part.once(key, found)
+        return part.once(key, placed)
 
 
 def cell_sums(
@@ -269,16 +269,16 @@ def read_cells(
 ) -> tuple[dict[Any, CellSums], Summaries]:
     """The cells of every recipe, and all that one pass found; two passes where parts have unequal weights."""
     named: dict[str, Recipe[Any]] = {str(i): recipe for i, recipe in enumerate(recipes.values())}
-    found = handle.summarise({**named, **(also or {})})
-    first: CellSums = found["0"]
+    summaries = handle.summarise({**named, **(also or {})})
+    first: CellSums = summaries["0"]
     check_weight(first.total)
-    sums = found
+    sums = summaries
     if first.groups is None and not first.even and not first.cells.total.sums.high[:, 2].any():
         # Leverages need the weight of all rows, which is now known.
         again = {str(i): replace(recipe, total=first.total) for i, recipe in enumerate(recipes.values())}
         if all(map(handle.knows, again.values())):
             sums = handle.summarise(again)
-    return {key: sums[str(i)] for i, key in enumerate(recipes)}, found
+    return {key: sums[str(i)] for i, key in enumerate(recipes)}, summaries
 
 
 class Counted:
@@ -300,17 +300,19 @@ class Counted:
             sources = [RankSource(name, ordered, False, len(self.events), 2) for name in handle.models]
             ranks = {f"ranks of {source.model}": RankRecipe(source) for source in sources}
         self._sums: dict[Any, CellSums]
-        self._sums, found = read_cells(handle, recipes, ranks)
+        self._sums, summaries = read_cells(handle, recipes, ranks)
         first = next(iter(self._sums.values()))
         self._states: dict[Any, States] = {}
-        counts = {n: found.by_name[key] for n in self.models if (key := f"ranks of {n}") in found.by_name}
-        if not all(each.exact for each in counts.values()):
-            counts = {name: each.in_bins() for name, each in counts.items()}
-        self._ranks = {name: Ranked.all(each, len(self.events)) for name, each in counts.items()}
-        self.skipped: Skipped | None = found.skipped
+        counts = {
+            n: summaries.by_name[key] for n in self.models if (key := f"ranks of {n}") in summaries.by_name
+        }
+        if not all(of_model.exact for of_model in counts.values()):
+            counts = {name: of_model.in_bins() for name, of_model in counts.items()}
+        self._ranks = {name: Ranked.all(of_model, len(self.events)) for name, of_model in counts.items()}
+        self.skipped: Skipped | None = summaries.skipped
         units = self.states(0, self.models[0]).cells.units
         n_groups = units.n if units.grouped else None
-        n_rows = min(first.rows, found.n_rows)
+        n_rows = min(first.rows, summaries.n_rows)
         self.rows: ScannedRows = ScannedRows(n_rows, n_groups, handle.n_classes, ordered, units)
 
     def states(self, event: int, *models: str) -> States:
@@ -326,16 +328,16 @@ class Counted:
         first, second = self._ranks[a][event], self._ranks[b][event]
         bins = np.union1d(first.keys, second.keys)
         charged = []
-        for own in (first, second):
-            at = np.searchsorted(bins, own.keys)[own.place]
-            without, happened = (np.bincount(at, own.share * (own.y == k), len(bins)) for k in (0, 1))
+        for ranked in (first, second):
+            at = np.searchsorted(bins, ranked.keys)[ranked.place]
+            without, happened = (np.bincount(at, ranked.share * (ranked.y == k), len(bins)) for k in (0, 1))
             above = without.sum() - np.concatenate([[0.0], np.cumsum(without)])
             charged.append((above, np.concatenate([[0.0], np.cumsum(happened)])))
         alarms, misses = (charged[0][k] - charged[1][k] for k in (0, 1))
         least, most = np.full(len(bins), np.inf), np.full(len(bins), -np.inf)
-        for own in (first, second):
-            at = np.searchsorted(bins, own.keys)
-            least[at], most[at] = np.minimum(least[at], own.least), np.maximum(most[at], own.most)
+        for ranked in (first, second):
+            at = np.searchsorted(bins, ranked.keys)
+            least[at], most[at] = np.minimum(least[at], ranked.least), np.maximum(most[at], ranked.most)
         low, high = np.concatenate([[0.0], most]), np.concatenate([least, [1.0]])
         ends = [np.clip(edge, 0.0, 1.0) for edge in (low, high)]
         return np.concatenate([edge * alarms + (1 - edge) * misses for edge in ends])

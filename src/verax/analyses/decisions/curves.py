@@ -129,7 +129,7 @@ class CurvesOfEvents(Tabled, MaySkip, Generic[Shown]):
         return first_of(self.curves, event, model, "curve")
 
     def called(self, event: str) -> str:
-        """What an event is called in words.
+        """The name of an event in words.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class EventCurves(CurvesOfEvents[Curve], ABC, Generic[Curve, Gap]):
     rows: Hidden[EventRows | ScannedRows]
     confidence: float
 
-    # What the values are called in a frame, and what else stands there.
+    # The name of the values in a frame, and of the other columns.
     quantity: ClassVar[str] = "value"
     beside: ClassVar[tuple[str, ...]] = ()
 
@@ -203,7 +203,7 @@ class EventCurves(CurvesOfEvents[Curve], ABC, Generic[Curve, Gap]):
     @property
     @abstractmethod
     def sentences(self) -> list[str]:
-        """What the curves show, in words."""
+        """The findings of the curves, in words."""
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per model, event and threshold."""

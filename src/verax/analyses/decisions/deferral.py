@@ -1,4 +1,4 @@
-"""What deferring doubtful cases costs and saves, for several costs of deferring."""
+"""Costs and savings of deferring doubtful cases, for several costs of deferring."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def deferral(
     defer : float or sequence of floats
         Cost of deferring a case.
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "zero_one"
-        What decisions cost; in a matrix each row is an outcome and each column a decision.
+        The costs of decisions; in a matrix each row is an outcome and each column a decision.
     confidence
     **read
 
@@ -81,8 +81,8 @@ def deferral(
     cost_matrix(costs, handle.n_classes)
     means = means_of(handle, _CostRecipe(handle.one_model(), costs, tuple(limits)))
     lines = tuple(_line(means, i, limit, confidence) for i, limit in enumerate(limits))
-    found = means.summaries
-    return Deferral(lines, found.n_rows, handle.n_classes, confidence).with_skipped(found.skipped)
+    summaries = means.summaries
+    return Deferral(lines, summaries.n_rows, handle.n_classes, confidence).with_skipped(summaries.skipped)
 
 
 def _line(means: Means, i: int, limit: float, confidence: float) -> DeferralLine:
@@ -98,7 +98,7 @@ def _line(means: Means, i: int, limit: float, confidence: float) -> DeferralLine
 
 @dataclass(frozen=True)
 class _CostRecipe(UnitRecipe):
-    """What rows cost at each cost of deferring."""
+    """The costs of rows at each cost of deferring."""
 
     model: str
     costs: CostsLike
@@ -136,7 +136,7 @@ class DeferralLine:
     cost_of_decided : float
         The mean cost of the rows that are not deferred; NaN where all are.
     saved : float
-        What deferring saves per row: the cost of deciding minus the cost.
+        The savings of deferring per row: the cost of deciding minus the cost.
     cost_interval, saved_interval : Interval
         Confidence intervals of `cost` and `saved`.
     """
@@ -154,12 +154,12 @@ class DeferralLine:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Deferral(Tabled, MaySkip):
-    """What deferring brings at each of some costs.
+    """The results of deferring at each of some costs.
 
     Attributes
     ----------
     lines : tuple of DeferralLine
-        What happens at each cost of deferring.
+        A line for each cost of deferring.
     n_rows : int
         The number of rows.
     n_classes : int

@@ -140,7 +140,7 @@ class MurphyDifference(CurveDifference):
 
     @property
     def sentence(self) -> str:
-        """What is beyond chance, and whether every proper score ranks the two alike in these rows."""
+        """The differences beyond chance, and whether every proper score ranks the two alike in these rows."""
         if self.order == "same":
             return f"{self.a} and {self.b} have the same elementary scores."
         if self.a_better and self.b_better:
@@ -265,7 +265,7 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
 
 @dataclass(frozen=True)
 class _Plan:
-    """How all curves are computed."""
+    """The options of all curves."""
 
     counted: Counted
     confidence: float
@@ -275,23 +275,23 @@ class _Plan:
         grid, states = self.counted.grid, self.counted.states(event, name)
         (acts,) = states.acts
         regret = np.where(states.happened, (1 - grid) * ~acts, grid * acts)
-        found = states.mixture(regret)
-        interval = found.interval(self.confidence)
-        return EventCurve(name, self.counted.events[event], grid, found.mean, interval)
+        mixture = states.mixture(regret)
+        interval = mixture.interval(self.confidence)
+        return EventCurve(name, self.counted.events[event], grid, mixture.mean, interval)
 
     def gap(self, a: str, b: str, event: int) -> MurphyDifference:
         grid, states = self.counted.grid, self.counted.states(event, a, b)
         first, second = states.acts
         factors = (first.astype(float) - second) * np.where(states.happened, grid - 1, grid)
-        found = states.mixture(factors)
-        band = found.band(self.confidence, self.seed)
+        mixture = states.mixture(factors)
+        band = mixture.band(self.confidence, self.seed)
         return MurphyDifference(
             a,
             b,
             self.counted.events[event],
             grid,
-            found.mean,
-            found.interval(self.confidence),
+            mixture.mean,
+            mixture.interval(self.confidence),
             band,
             order_of(self.counted.stretches(event, a, b)),
             runs(band[1] < 0, grid),

@@ -180,7 +180,7 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
 
     @property
     def sentences(self) -> list[str]:
-        """Where each model is of use, in words."""
+        """The thresholds at which each model is of use, in words."""
         return [f"{self.called(curve.event)}, {curve.model}: {_sentence(curve)}" for curve in self.curves]
 
     def plot(self) -> Any:
@@ -244,7 +244,7 @@ def _sentence(curve: DecisionCurve) -> str:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How all curves are computed."""
+    """The options of all curves."""
 
     counted: Counted
     standardized: bool
@@ -254,8 +254,8 @@ class _Plan:
     def curve(self, name: str, event: int) -> DecisionCurve:
         grid, states = self.counted.grid, self.counted.states(event, name)
         (acts,), benefit = states.acts, _benefit(states, grid)
-        found = states.mixture(acts * benefit, per_event=self.standardized)
-        band = found.band(self.confidence, self.seed)
+        mixture = states.mixture(acts * benefit, per_event=self.standardized)
+        band = mixture.band(self.confidence, self.seed)
         # The sign is that of the standardized difference. Each band is false below with half the probability.
         over_all = states.mixture(~acts * -benefit).band(self.confidence, self.seed)
         rate = states.rate
@@ -264,8 +264,8 @@ class _Plan:
             name,
             self.counted.events[event],
             grid,
-            found.mean,
-            found.interval(self.confidence),
+            mixture.mean,
+            mixture.interval(self.confidence),
             band,
             (rate - (1 - rate) * _odds(grid)) / scale,
             rate,
@@ -276,9 +276,9 @@ class _Plan:
         grid, states = self.counted.grid, self.counted.states(event, a, b)
         first, second = states.acts
         factors = (first.astype(float) - second) * _benefit(states, grid)
-        found = states.mixture(factors, per_event=self.standardized)
-        interval, band = found.interval(self.confidence), found.band(self.confidence, self.seed)
-        return CurveDifference(a, b, self.counted.events[event], grid, found.mean, interval, band)
+        mixture = states.mixture(factors, per_event=self.standardized)
+        interval, band = mixture.interval(self.confidence), mixture.band(self.confidence, self.seed)
+        return CurveDifference(a, b, self.counted.events[event], grid, mixture.mean, interval, band)
 
 
 def _odds(grid: Floats) -> Floats:
@@ -287,5 +287,5 @@ def _odds(grid: Floats) -> Floats:
 
 
 def _benefit(states: States, grid: Floats) -> Floats:
-    """What acting adds to the net benefit in each state, (S, T)."""
+    """The addend of the net benefit by acting in each state, (S, T)."""
     return np.where(states.happened, 1.0, -_odds(grid))

@@ -69,7 +69,7 @@ def choose_thresholds(
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough. The columns are ordered from lowest to highest.
     metric : str or DecisionMetric, default "ec"
-        What is optimised: the name of a metric of decisions, such as "ec", "qwk", "balanced_accuracy", "mae".
+        The metric of decisions to optimise, such as "ec", "qwk", "balanced_accuracy", "mae".
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "quadratic"
         The costs of the metric "ec".
     folds : int, default 5
@@ -111,7 +111,7 @@ def choose_thresholds(
     _check_size(handle.n_classes)
     # Costs that do not fit the classes are refused here.
     measure.bounds(handle.n_classes)
-    kept, found = sampled_rows(handle)
+    kept, summaries = sampled_rows(handle)
     forecasts = kept.forecasts(handle.models.index(model), ordered=True)
     by_cost = measure.with_costs is not None
     rows = RowTable.of(forecasts, []).weighty()
@@ -121,15 +121,15 @@ def choose_thresholds(
     held_out = np.empty(len(rows.y), np.int64)
     per_fold = []
     for i in range(int(fold.max()) + 1):
-        own, _ = sample.among(fold != i).best()
-        per_fold.append(own)
-        held_out[fold == i] = at_thresholds(rows.p[fold == i], own, sample.decimals)
+        without, _ = sample.among(fold != i).best()
+        per_fold.append(without)
+        held_out[fold == i] = at_thresholds(rows.p[fold == i], without, sample.decimals)
     usual = cheapest(rows.p, costs) if by_cost else rows.decisions
     chosen = _result(sample, rows, values, in_sample, (held_out, usual), np.array(per_fold), by_cost, plan)
     chosen = replace(chosen, n_rows=forecasts.n_rows)
-    if forecasts.n_rows < found.n_rows:
-        chosen = chosen.with_sample(forecasts.n_rows, found.n_rows)
-    return chosen.with_skipped(found.skipped)
+    if forecasts.n_rows < summaries.n_rows:
+        chosen = chosen.with_sample(forecasts.n_rows, summaries.n_rows)
+    return chosen.with_skipped(summaries.skipped)
 
 
 def _check_size(n_classes: int) -> None:
@@ -154,7 +154,7 @@ class Thresholds(Tabled, MaySkip):
     values : array of shape (K - 1,)
         The thresholds: decide for the highest class k with P(Y >= k) >= values[k - 1].
     metric : str
-        What they were chosen by.
+        The metric that they were chosen by.
     higher_is_better : bool
         Whether larger values of the metric are better.
     in_sample : float
@@ -171,7 +171,7 @@ class Thresholds(Tabled, MaySkip):
     per_fold : array of shape (folds, K - 1)
         The thresholds chosen in each fold: how much they vary.
     against : str
-        What the reference is, in words.
+        The reference in words.
     n_rows : int
         The number of rows.
 
@@ -356,8 +356,9 @@ class _Sample:
         if k * k * math.prod(len(tried) + 1 for tried in candidates) <= _MOST_TABLES:
             return self._best_of_all(candidates)
         starts = [np.full(k - 1, start) for start in _STARTS]
-        found = [self._improved(start, candidates) for start in [*starts, self._as_often_as_it_happens()]]
-        return max(found, key=lambda x: self._goodness(np.array(x[1])))
+        starts.append(self._as_often_as_it_happens())
+        improved = [self._improved(start, candidates) for start in starts]
+        return max(improved, key=lambda x: self._goodness(np.array(x[1])))
 
     def _goodness(self, value: Floats) -> Any:
         """Higher is better; undefined is worst."""
@@ -409,19 +410,19 @@ class _Sample:
         ]
         code = np.ravel_multi_index((*places, self.y), (*sizes, k))
         counts = np.bincount(code, self.weights, math.prod(sizes) * k).reshape(*sizes, k)
-        found = np.zeros((*(size - 1 for size in sizes), k, k))
+        tables = np.zeros((*(size - 1 for size in sizes), k, k))
         for decided in range(k):
-            own = counts
+            remaining = counts
             for axis in range(k - 1):
                 if axis + 1 < decided:
-                    own = own.sum(axis=axis, keepdims=True)
+                    remaining = remaining.sum(axis=axis, keepdims=True)
                 elif axis + 1 == decided:
-                    reached = np.flip(np.cumsum(np.flip(own, axis), axis), axis)
-                    own = np.take(reached, np.arange(1, sizes[axis]), axis)
+                    reached = np.flip(np.cumsum(np.flip(remaining, axis), axis), axis)
+                    remaining = np.take(reached, np.arange(1, sizes[axis]), axis)
                 else:
-                    own = np.take(np.cumsum(own, axis), np.arange(sizes[axis] - 1), axis)
-            found[..., decided] = own
-        return found
+                    remaining = np.take(np.cumsum(remaining, axis), np.arange(sizes[axis] - 1), axis)
+            tables[..., decided] = remaining
+        return tables
 
     def _improved(self, start: Floats, candidates: list[Floats]) -> tuple[Floats, float]:
         chosen = start.copy()
