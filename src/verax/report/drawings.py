@@ -173,7 +173,7 @@ def lines(panel: Panel, caption: str, *, height: int, wide: int = 900) -> str:
             )
         for place, text in _across(panel, first, last, width):
             half = 3.4 * len(text)
-            at = min(max(x(place), left + half - 4), width - half)
+            at = min(max(x(place), half), width - half)
             parts.append(f'<text x="{at:.1f}" y="{height - 6}" text-anchor="middle">{escape(text)}</text>')
         return svg(width, height, parts)
 
