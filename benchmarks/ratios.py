@@ -295,7 +295,7 @@ def many_columns(_: int) -> None:
     import pyarrow.csv as pacsv
 
     with tempfile.TemporaryDirectory() as folder:
-        for models, others, wanted in ((1, 400, 10), (10, 0, 50), (50, 0, 100)):
+        for models, others, wanted in ((1, 400, 3), (10, 0, 12), (50, 0, 8)):
             path, named = written_models(Path(folder), models, others)
             read = spent(lambda path=path: pacsv.read_csv(path))
             probs: object = named if models > 1 else next(iter(named.values()))

@@ -50,6 +50,7 @@ FORMATS = {
     ".ods": "Excel",
 }
 TEXTS = ("CSV", "TSV")
+_PARSED = (*TEXTS, "JSON Lines", "JSON")
 ARRAYS = ("NPZ", "NPY")
 # A .json or a workbook in a folder is likely about the others.
 _BESIDE = ("JSON", "Excel")
@@ -268,6 +269,16 @@ class SourceTable:
         """The first batches of these columns: at least LOOK rows, wherever blocks of the file end."""
         if isinstance(self.reader, Peeked):
             return self.reader.first.select(list(columns)).to_batches()  # type: ignore[no-any-return]
+        if self.format in _PARSED and rows <= LOOK:
+            return [batch.select(list(columns)) for batch in self._first_batches]
+        return self._read_head(columns, rows)
+
+    @cached_property
+    def _first_batches(self) -> list[Any]:
+        """The first rows of all columns of a text, whose lines are parsed whole whatever is asked for."""
+        return self._read_head(self.schema.names, LOOK)
+
+    def _read_head(self, columns: Sequence[str], rows: int) -> list[Any]:
         batches: list[Any] = []
         for batch in self.batches(columns, rows):
             batches.append(batch)

@@ -112,10 +112,13 @@ class Csv:
 
     def _names(self) -> list[str]:
         header = self._header.removeprefix(codecs.BOM_UTF8).rstrip(b"\r")
-        # Quotes may enclose delimiters, and empty lines may precede the header.
-        if header and not header.isspace() and b'"' not in header and b"\r" not in header:
-            with suppress(UnicodeDecodeError):
-                return header.decode().split(self._delimiter)
+        # Arrow would look for types that no one asks for. It is left the headers that follow empty lines, or
+        # whose quotes enclose line breaks.
+        if header.strip() and b"\r" not in header and header.count(b'"') % 2 == 0:
+            with suppress(UnicodeDecodeError, csv.Error):
+                names = next(csv.reader([header.decode()], delimiter=self._delimiter))
+                if not any('"' in name for name in names):
+                    return names
         with self._explained(), self._reader() as reader:
             return list(reader.schema.names)
 
