@@ -118,7 +118,7 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> RowPass:
 
     They are read once for all that ask for no other rules.
     """
-    passes = _held(part, model)
+    passes = _passes_of(part, model)
     for known, rows in passes.items():
         if known.issuperset(rules):
             return rows
@@ -138,12 +138,12 @@ def checked(part: Part, model: str) -> None:
     part.once(_key_of_check(model), check)
 
 
-def found_valid(part: Part, model: str) -> None:
+def accept(part: Part, model: str) -> None:
     """Remember that a pass has read the rows of this part and accepted them."""
     part.once(_key_of_check(model), lambda: True)
 
 
-def known_valid(part: Part, model: str) -> bool:
+def is_accepted(part: Part, model: str) -> bool:
     """Whether a pass has read the rows of this part and accepted them."""
     return bool(part.made(_key_of_check(model)))
 
@@ -170,7 +170,7 @@ def naming(part: Part, model: str) -> Iterator[None]:
         raise
 
 
-def _held(part: Part, model: str) -> dict[frozenset[Formula], RowPass]:
+def _passes_of(part: Part, model: str) -> dict[frozenset[Formula], RowPass]:
     """The rows as they were read so far, by the rules whose losses are kept."""
     return part.once(("seen", model), dict)
 
@@ -187,7 +187,7 @@ def plain_sums(
         written = [r for r in rules if kept is None or r in kept]
         with naming(part, model):
             rows = RowPass(forecasts, rules, written, summed=True)
-        _held(part, model)[frozenset(rows.losses)] = rows
+        _passes_of(part, model)[frozenset(rows.losses)] = rows
         return rows.sums
 
     sums_by_rules: dict[tuple[Rule, ...], PlainSums | None] = part.once(_key_of_sums(model), dict)
@@ -196,7 +196,7 @@ def plain_sums(
     return sums_by_rules[rules]
 
 
-def sums_found(part: Part, model: str, rules: tuple[Rule, ...]) -> PlainSums | None:
+def known_sums(part: Part, model: str, rules: tuple[Rule, ...]) -> PlainSums | None:
     """The same if another recipe has asked for them, or for those of more rules."""
     sums_by_rules: dict[tuple[Rule, ...], PlainSums | None] = part.made(_key_of_sums(model)) or {}
     for known, sums in sums_by_rules.items():

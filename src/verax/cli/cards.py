@@ -14,7 +14,7 @@ from verax.analyses.cards.scorecard import check_whole
 from verax.cli.app import words
 from verax.cli.arguments import Typed
 from verax.cli.opening import Opened
-from verax.cli.output import check_report, command_line, show
+from verax.cli.output import check_report, save_report, show
 from verax.cli.require import Bound
 from verax.errors import InputError
 from verax.scores.base import Rule
@@ -146,9 +146,7 @@ def show_card(
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
     elif html is not None:
         assert answer.report is not None
-        held = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in checks]
-        report = answer.report.with_command(command_line(), held, Typed.source(), rows.read)
-        report.save(html)
+        save_report(answer.report, html, checks, rows.read)
     elif save is not None:
         card.save(save)
     verdict = None if answer.verdict is None else answer.verdict.with_source(Typed.source())

@@ -13,11 +13,10 @@ from verax.cli.arguments import Typed
 from verax.cli.comparing import show_questions
 from verax.cli.discriminating import Threshold, named_score, show_scores
 from verax.cli.grading import are_grades
-from verax.cli.models import open_models, own_rows, paths_of, short_name
+from verax.cli.models import open_models, paths_of, separate_rows, short_name
 from verax.cli.options import reads_files
-from verax.cli.output import Json, check_report, command_line, draw_to, show
+from verax.cli.output import Json, check_report, draw_to, save_report, show
 from verax.cli.require import bounds_on_difference
-from verax.common.paths import called
 from verax.errors import InputError
 from verax.inference.estimates import Method
 from verax.inputs.reading import Reading
@@ -135,7 +134,7 @@ def compare(
     columns = {"times": times, "closes": closes, "task": task, "epochs": epoch}
     stated = {name: column for name, column in columns.items() if column is not None}
     if missing != "refuse" or model_column or stated:
-        questions = own_rows(given, reading, rule, model_column=model_column, columns=stated)
+        questions = separate_rows(given, reading, rule, model_column=model_column, columns=stated)
         bounds = bounds_on_difference(require, list(questions.files))
         asked: Any = {"missing": missing, "rule": rule, **questions.arguments(), **how, **plan}
         show_questions(
@@ -194,10 +193,7 @@ def compare(
         draw_to(plot, comparison.plot())
     if html is not None:
         report = reports[0].with_subgroups(parts)
-        held = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in checks]
-        read = "; ".join(next(iter(about.said.values())))
-        report = report.with_command(command_line(), held, Typed.source(), read)
-        report.save(html)
+        save_report(report, html, checks, "; ".join(next(iter(about.lines_of.values()))))
         verdict, parts = report.verdict, report.subgroups or parts
     else:
         in_order: dict[str, Any] = {"ordered": reading.ordered, "time_ordered": time_ordered}
@@ -205,7 +201,7 @@ def compare(
             rows.handle, rules=rule, found=comparison, parts=parts, **in_order, **plan
         )
     result = {
-        "files": {name: called(path) for name, path in paths.items()},
+        "files": dict(rows.files),
         **about.to_dict(),
         "comparison": comparison.to_dict(stored=False),
         "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},

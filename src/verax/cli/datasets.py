@@ -10,22 +10,19 @@ import typer
 from verax.cli import comparing, options
 from verax.cli.app import app
 from verax.cli.comparing import show_compared
-from verax.cli.options import reads_files
+from verax.cli.options import reads_only
 from verax.cli.output import Json
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import as_path
 from verax.errors import InputError, Remedy
 from verax.inputs.reading import Reading
 
-# What tables of scores have of a file of predictions: the way in which texts are written.
-_OF_TABLES = ("delimiter", "decimal", "stdin_format")
-_WITHOUT = {name: "" for name in Reading.__dataclass_fields__ if name not in _OF_TABLES}
 _EXAMPLES = """Examples: `verax datasets scores.csv --better lower`,
 `verax datasets scores.csv --datasets dataset --better lower --plot ranks.png`"""
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(without=_WITHOUT)
+@reads_only("delimiter", "decimal")
 def datasets(
     given: Annotated[
         list[str], typer.Argument(metavar="FILE", help="A table of scores, with a row for each data set.")

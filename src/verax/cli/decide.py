@@ -103,7 +103,7 @@ def decide(
         "curves": curves.to_dict(stored=False),
         "deferral": deferred.to_dict(stored=False),
     }
-    texts = [*rows.said(), repr(points), f"\n{curves}", f"\n{deferred}"]
+    texts = [*rows.reading_lines(), repr(points), f"\n{curves}", f"\n{deferred}"]
     show(result, texts, as_json=as_json, plot=plot)
 
 

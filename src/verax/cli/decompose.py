@@ -82,5 +82,5 @@ def decompose(
         "decomposition": decomposition.to_dict(stored=False),
         "calibration": None if summary is None else summary.to_dict(stored=False),
     }
-    texts = [*rows.said(), repr(decomposition), *([] if summary is None else [f"\n{summary}"])]
+    texts = [*rows.reading_lines(), repr(decomposition), *([] if summary is None else [f"\n{summary}"])]
     show(result, texts, as_json=as_json, plot=plot)

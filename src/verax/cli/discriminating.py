@@ -10,8 +10,8 @@ import typer
 
 from verax.cli.comparing import show_compared
 from verax.cli.models import open_models, paths_of
+from verax.cli.options import number_or_text
 from verax.cli.require import bounds_on_difference
-from verax.common.paths import called
 from verax.errors import InputError, passing
 from verax.inference.findings import Verdict
 from verax.inputs.reading import Reading
@@ -97,18 +97,11 @@ def show_scores(
         result = {"ranking": comparison.to_dict(stored=False)}
     else:
         how = {"ordered": ordered, "confidence": confidence, "seed": seed}
-        points = operating_points(rows.handle, threshold=_threshold(threshold), **how)
+        points = operating_points(rows.handle, threshold=number_or_text(threshold or "0.5"), **how)
         comparison, result = _ByRate(points, score), {"rates": points.to_dict(stored=False)}
     result |= {
-        "files": {name: called(path) for name, path in paths.items()},
+        "files": dict(rows.files),
         **about.to_dict(),
         "rule": score,
     }
     show_compared(comparison, result, bounds, about.lines(), plot=None, as_json=as_json)
-
-
-def _threshold(text: str | None) -> float | str:
-    try:
-        return 0.5 if text is None else float(text)
-    except ValueError:
-        return text or ""

@@ -207,7 +207,7 @@ def plan(
         how: dict[str, Any] = {"missing": missing, "rule": rules}
         pilot = compare_grades(**graded.arguments(), **how)
         files = dict(graded.files)
-        said = graded.about.said_lines()
+        said = graded.about.reading_lines()
     wanted: dict[str, Any] = {"difference": difference, "width": width, "margin": margin, "power": power}
     wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
     show_plan(pilot, wanted, files, said, plot=plot, as_json=as_json)

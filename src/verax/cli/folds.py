@@ -15,7 +15,6 @@ from verax.cli.models import AboutFiles, open_models, paths_of
 from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import bounds_on_difference
-from verax.common.paths import called
 from verax.errors import InputError
 from verax.inputs.reading import Reading
 
@@ -88,8 +87,7 @@ def folds(
         if model_column is not None:
             raise InputError("is for tables of scores, with --score-column", argument="model_column")
         paths = paths_of(given, reading)
-        comparison, about = _of_rows(paths, reading, folds, rule, how, shared_ids=shared_ids)
-        files = {name: called(path) for name, path in paths.items()}
+        comparison, about, files = _of_rows(paths, reading, folds, rule, how, shared_ids=shared_ids)
     bounds = bounds_on_difference(require, comparison.columns)
     result = {
         "files": files,
@@ -97,7 +95,7 @@ def folds(
         "taken": about.taken,
         "folds": comparison.to_dict(stored=False),
     }
-    above = about.said_lines()
+    above = about.reading_lines()
     show_compared(comparison, result, bounds, [*above, *([""] if above else [])], plot=plot, as_json=as_json)
 
 
@@ -109,8 +107,8 @@ def _of_rows(
     how: dict[str, Any],
     *,
     shared_ids: bool,
-) -> tuple[Any, AboutFiles]:
-    """Predictions with a column of folds."""
+) -> tuple[Any, AboutFiles, dict[str, str]]:
+    """A comparison of predictions with a column of folds, how they were read, and their files."""
     from verax.analyses.folds.folds import compare_folds
     from verax.scores.metrics import needs_order
     from verax.scores.registry import as_rules, default_rules
@@ -119,4 +117,4 @@ def _of_rows(
     ordered = needs_order(rules, ordered=reading.ordered)
     rows, about = open_models(paths, replace(reading, by=(folds,)), ordered=ordered, shared_ids=shared_ids)
     how |= {"folds": folds, "rule": rules, "ordered": ordered, "weights_are": reading.weights_are}
-    return compare_folds(rows.handle, **how), about
+    return compare_folds(rows.handle, **how), about, dict(rows.files)

@@ -168,7 +168,7 @@ def _settled(given: Sequence[str], reading: Reading) -> tuple[Reading, _Rows, li
         try:
             return reading, _Rows(given, reading), decided
         except InputError as error:
-            change = _told(error)
+            change = _only_options(error)
             if not change or any(getattr(reading, name) == value for name, value in change.items()):
                 # Where there is a file already, the line goes there, as for every command.
                 raise (with_lines(error, NAME) if Typed.config is None else error) from None
@@ -178,7 +178,7 @@ def _settled(given: Sequence[str], reading: Reading) -> tuple[Reading, _Rows, li
     raise AssertionError
 
 
-def _told(error: InputError) -> dict[str, Any]:
+def _only_options(error: InputError) -> dict[str, Any]:
     """The options that an error names with their values, where nothing else can be meant."""
     named = [dict(remedy.options) for remedy in error.remedies if remedy.options]
     if len(named) != 1:

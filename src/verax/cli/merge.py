@@ -52,7 +52,7 @@ def merge(
         return
     check_report(html)
     card: Scorecard = merge_files(files)[CARD]
-    check_whole(card, _some(files, " + "))
+    check_whole(card, _first_names(files, " + "))
     lists = isinstance(card, ListCard)
     bounds = read_bounds(require, strictly=require_interval, ordered=card.ordered, lists=lists)
     notes = _notes(files) if lists else []
@@ -102,7 +102,7 @@ def _show_grades(
     show(result, texts, as_json=as_json, verdict=verdict, checks=checks, page=html, results=save)
 
 
-def _some(files: list[Path], mark: str) -> str:
+def _first_names(files: list[Path], mark: str) -> str:
     """The names of the first files."""
     return mark.join([*map(str, files[:3]), *(["..."] if len(files) > 3 else [])])
 
@@ -112,7 +112,7 @@ def _report_on_all(html: Path, files: list[Path], card: Scorecard) -> Verdict:
     from verax.scans.saved import SavedHandle
 
     try:
-        return write_report(html, SavedHandle(files), card, _some(files, "; "))
+        return write_report(html, SavedHandle(files), card, _first_names(files, "; "))
     except InputError as error:
         if error.kind not in ("missing", "file"):
             raise

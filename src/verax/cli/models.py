@@ -22,7 +22,7 @@ class AboutFiles:
     """How the files of each model were read, and how their rows were matched."""
 
     taken: dict[str, Any]
-    said: dict[str, list[str]]
+    lines_of: dict[str, list[str]]
     matched: str = "by the order of the rows"
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
 
@@ -31,15 +31,15 @@ class AboutFiles:
         left_out = {name: vars(left) for name, left in self.left_out.items()}
         return {"matched": self.matched, "left_out": left_out, "taken": self.taken}
 
-    def said_lines(self) -> list[str]:
+    def reading_lines(self) -> list[str]:
         """Lines for the terminal: how the files of each model were read."""
-        return [f"{name}: {'; '.join(lines)}" for name, lines in self.said.items()]
+        return [f"{name}: {'; '.join(lines)}" for name, lines in self.lines_of.items()]
 
     def lines(self) -> list[str]:
         """Lines for the terminal: how files were read and rows matched."""
         some = {name: left for name, left in self.left_out.items() if left.count}
         return [
-            *self.said_lines(),
+            *self.reading_lines(),
             f"Rows were matched {self.matched}.",
             *(f"{name}: {left} left out, which another file lacks." for name, left in some.items()),
             "",
@@ -121,19 +121,14 @@ def _in_memory(joined: Joined, reading: Reading, *, ordered: bool) -> tuple[Any,
 
 
 @dataclass(frozen=True)
-class OwnRows:
+class SeparateRows:
     """Predictions of models with rows of their own, as arguments of `compare`."""
 
     parts: Mapping[str, Any]
     files: Mapping[str, str]
-    said: dict[str, list[str]]
+    about: AboutFiles
     reading: Reading
-    columns: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def about(self) -> AboutFiles:
-        """How files were read, and how rows are matched."""
-        return AboutFiles(self.said, self.said, f"by {', '.join(named_columns(self.reading.id))}")
+    columns: Mapping[str, str]
 
     def arguments(self) -> dict[str, Any]:
         """Keywords of `compare`."""
@@ -156,14 +151,14 @@ class OwnRows:
         return keywords
 
 
-def own_rows(
+def separate_rows(
     given: list[str],
     reading: Reading,
     rule: list[str] | None,
     *,
     model_column: str | None = None,
     columns: Mapping[str, str] | None = None,
-) -> OwnRows:
+) -> SeparateRows:
     """The rows of each model, which need not be about the same questions: files, or stacked in one.
 
     `columns` are those of further arguments of `compare`: tasks, repeats of a question, times and closes.
@@ -201,7 +196,8 @@ def own_rows(
         ((name, part),) = parts.items()
         parts = _by_model(part, model_column)
         said, files = {files[name]: said[name]}, dict.fromkeys(parts, files[name])
-    return OwnRows(parts, files, said, reading, stated)
+    about = AboutFiles(said, said, f"by {', '.join(named_columns(reading.id))}")
+    return SeparateRows(parts, files, about, reading, stated)
 
 
 def _stacked(given: list[str]) -> dict[str, Files]:

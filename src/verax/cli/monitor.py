@@ -125,7 +125,7 @@ def monitor(
             found=f"it is {', '.join(reading.by or ())}",
         )
     given_settings: dict[str, Any] = {
-        "reference": _reference(reference),
+        "reference": None if reference is None else options.number_or_text(reference),
         "rule": rule,
         "tolerance": tolerance,
         "alpha": alpha,
@@ -317,13 +317,6 @@ def _take_outcomes(watch: Monitor, path: Path, reading: Reading, time: str) -> s
         y = read.among(watch.classes)
     watch.outcomes(ids, y, time=read.times)
     return f"{path}: {len(read.ids):,} outcomes"
-
-
-def _reference(text: str | None) -> float | str | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return text
 
 
 def _continued(state: Path, told: dict[str, Any]) -> Monitor:

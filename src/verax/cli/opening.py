@@ -151,7 +151,7 @@ class Opened:
         """Notes on the rows for readers of results, a sentence each."""
         return tuple(self.handle.notes)
 
-    def said(self) -> list[str]:
+    def reading_lines(self) -> list[str]:
         """How the files were read, and what to know of them, for the terminal."""
         return [f"{self.file}: {'; '.join(self.handle.taken)}", *(f"Note: {note}" for note in self.notes)]
 

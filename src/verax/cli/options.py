@@ -304,6 +304,14 @@ def _hidden(hint: Any) -> Any:
     return Annotated[kind, about]
 
 
+def number_or_text(text: str) -> float | str:
+    """What was typed as a number, where it is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def split(texts: str | list[str] | None) -> list[str]:
     """Names separated by commas, given once or several times, as one list.
 

@@ -31,6 +31,7 @@ from verax.inference.findings import in_json
 if TYPE_CHECKING:
     from verax.cli.require import BoundCheck
     from verax.inference.findings import Verdict
+    from verax.report import Report
 
 # The files that commands write: their option, and how the terminal calls them.
 _FILES = {
@@ -69,12 +70,16 @@ def show(
     **files : Path or None
         The files that were written, by what they hold.
     """
-    claimed = {} if verdict is ... else told(verdict)
-    result = {"command": Typed.path().removeprefix("verax "), **claimed, **result}
+    first = {"command": Typed.path().removeprefix("verax ")}
+    first |= {"file": result["file"]} if "file" in result else {}
+    result = {**first, **({} if verdict is ... else claims_in_json(verdict)), **result}
     if checks is not None:
         result["require"] = [check.to_dict() for check in checks]
         result["met"] = all(check.met for check in checks)
     result |= {_FILES[name][0]: None if path is None else str(path) for name, path in files.items()}
+    if "notes" in result:
+        # Notes come last.
+        result["notes"] = result.pop("notes")
     texts = [
         *([] if verdict is ... else verdict_lines(verdict, model)),
         *texts,
@@ -161,7 +166,7 @@ def command_line() -> str:
     return Typed.path()
 
 
-def told(verdict: Verdict | None) -> dict[str, Any]:
+def claims_in_json(verdict: Verdict | None) -> dict[str, Any]:
     """A verdict in JSON: its text, and the findings that it is made of."""
     if verdict is None:
         return {"verdict": None, "findings": [], "next_step": None}
@@ -184,6 +189,12 @@ def check_report(html: Path | None) -> None:
         from verax.report.page import check_packages
 
         check_packages()
+
+
+def save_report(report: Report, path: Path, checks: Sequence[BoundCheck], read: str) -> None:
+    """Save a report with the command, the bounds and how the files were read."""
+    held = [(f"{check.bound.text} ({check.value:.4g})", check.met) for check in checks]
+    report.with_command(command_line(), held, Typed.source(), read).save(path)
 
 
 def draw_to(path: Path, figure: Any) -> None:

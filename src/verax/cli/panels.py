@@ -124,7 +124,7 @@ def option_lines(options: Iterable[Any], *, everything: bool) -> list[str]:
         written = []
     lines: list[str] = []
     for panel, inside in {**panels, OUTPUT: written}.items():
-        lines += listed(panel, [(_typed(p), _said(p, everything=everything)) for p in inside])
+        lines += listed(panel, [(_typed(p), _help_text(p, everything=everything)) for p in inside])
     return lines
 
 
@@ -142,7 +142,7 @@ def _typed(option: Any) -> str:
     return names if option.is_flag else f"{names} {option.metavar or option.name.upper()}"
 
 
-def _said(option: Any, *, everything: bool) -> str:
+def _help_text(option: Any, *, everything: bool) -> str:
     text = " ".join((option.help or "").split())
     if not everything:
         text = f"{_SENTENCE.split(text)[0].removesuffix('.')}."

@@ -13,7 +13,7 @@ from verax.cli.app import app, hand_over
 from verax.cli.arguments import Typed
 from verax.cli.comparing import Missing, ModelColumn, SharedIds
 from verax.cli.grading import are_grades
-from verax.cli.models import own_rows
+from verax.cli.models import separate_rows
 from verax.cli.options import reads_files, split
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
@@ -111,14 +111,14 @@ def plan(
         from verax.analyses.comparison.compare import compare
 
         rules = None if rule is None else [rule]
-        several = own_rows(given, reading, rules, model_column=model_column)
+        several = separate_rows(given, reading, rules, model_column=model_column)
         asked: dict[str, Any] = {
             **several.arguments(),
             "missing": missing,
             **({"rule": rules} if rules else {}),
         }
         pilot, files = compare(**asked), dict(several.files)
-        said = several.about.said_lines()
+        said = several.about.reading_lines()
     else:
         rows, files, said = _pilot(given, reading, shared_ids)
         pilot, wanted["ordered"] = rows, reading.ordered
@@ -162,7 +162,7 @@ def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, d
     if not reading.several and len(name_files(given)) == 1:
         opened = Opened.of(given, reading)
         rows = opened.in_order(reading.ordered)
-        return rows.handle, dict(opened.files), rows.said()
+        return rows.handle, dict(opened.files), rows.reading_lines()
     paths = paths_of(given, reading)
     several, about = open_models(paths, reading, ordered=reading.ordered, shared_ids=shared_ids)
-    return several.handle, dict(several.files), about.said_lines()
+    return several.handle, dict(several.files), about.reading_lines()

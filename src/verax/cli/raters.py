@@ -76,4 +76,4 @@ def raters(
         "raters": rated.to_dict(stored=False),
     }
     verdict = rated.verdict.with_source(Typed.source())
-    show(result, [*rows.said(), rated._text()], as_json=as_json, verdict=verdict, plot=plot)
+    show(result, [*rows.reading_lines(), rated._text()], as_json=as_json, verdict=verdict, plot=plot)

@@ -12,7 +12,7 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_files, split
-from verax.cli.output import Json, show, told
+from verax.cli.output import Json, claims_in_json, show
 from verax.errors import InputError, passing
 from verax.errors import show as shown
 from verax.inputs.reading import Reading
@@ -120,10 +120,10 @@ def recalibrate(
     else:
         assert given
         how = {"method": split(method) or "best", "rule": rule, "folds": folds}
-        file, fitted, taken, texts = _learned(given, reading, {**how, "confidence": confidence, "seed": seed})
+        file, fitted, taken, texts = _fit(given, reading, {**how, "confidence": confidence, "seed": seed})
     n_rows = None
     if apply_to is not None and out is not None:
-        n_rows = _applied(fitted, reading, apply_to, out, frequencies, _pairs(renamed), load is not None)
+        n_rows = _apply(fitted, reading, apply_to, out, frequencies, _pairs(renamed), load is not None)
         done = "unchanged" if fitted.method == "none" and frequencies is None else "recalibrated"
         texts.append(f"{out}: {n_rows:,} rows of {apply_to}, {done}.")
     if save is not None:
@@ -132,7 +132,7 @@ def recalibrate(
         "file": file,
         "taken": taken,
         "recalibration": fitted.to_dict(stored=False),
-        **told(fitted.verdict if load is not None else fitted.verdict.with_source(Typed.source())),
+        **claims_in_json(fitted.verdict if load is not None else fitted.verdict.with_source(Typed.source())),
         "applied": None if apply_to is None else {"file": str(apply_to), "out": str(out), "n_rows": n_rows},
     }
     show(result, texts, as_json=as_json, recalibration=save)
@@ -164,7 +164,7 @@ def _check(
             check_can_be_written(out)
 
 
-def _learned(
+def _fit(
     given: list[str], reading: Reading, how: dict[str, Any]
 ) -> tuple[str, Recalibration, Any, list[str]]:
     """The files, a recalibration learnt from them, how their columns were read, and what to say."""
@@ -180,7 +180,7 @@ def _learned(
     taken = rows.taken()
     if not opened.lists:
         fitted = replace(fitted, columns=tuple(taken["probs"])).with_skipped(fitted.skipped)
-    return opened.file, fitted, taken, [*rows.said(), repr(fitted)]
+    return opened.file, fitted, taken, [*rows.reading_lines(), repr(fitted)]
 
 
 def _pairs(renamed: list[str] | None) -> dict[str, str]:
@@ -192,7 +192,7 @@ def _pairs(renamed: list[str] | None) -> dict[str, str]:
     return {old: new for old, _, new in pairs}
 
 
-def _applied(
+def _apply(
     fitted: Recalibration,
     reading: Reading,
     apply_to: Path,
@@ -206,7 +206,7 @@ def _applied(
     from verax.files.rewriting import check_can_be_written, columns_in, rewrite
 
     if isinstance(fitted, ListRecalibration):
-        return _applied_to_lists(fitted, reading, apply_to, out, frequencies)
+        return _apply_to_lists(fitted, reading, apply_to, out, frequencies)
     check_can_be_written(out)
 
     columns = reading.columns if loaded and reading.probs else fitted.columns
@@ -232,7 +232,7 @@ def _applied(
     )
 
 
-def _applied_to_lists(
+def _apply_to_lists(
     fitted: ListRecalibration, reading: Reading, apply_to: Path, out: Path, frequencies: str | None
 ) -> int:
     """Write recalibrated lists; the number of records."""

@@ -111,7 +111,7 @@ def retain(
         "taken": rows.taken(),
         "curves": curves.to_dict(stored=False)["curves"],
     }
-    show(result, [*rows.said(), repr(curves)], as_json=as_json, plot=plot)
+    show(result, [*rows.reading_lines(), repr(curves)], as_json=as_json, plot=plot)
 
 
 def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Any]:

@@ -114,7 +114,7 @@ def sets(
         "conformal": None if made is None else made.to_dict(stored=False),
         "sets": judged.to_dict(stored=False),
     }
-    texts = [*rows.said(), *([] if made is None else [made._text()]), judged._text()]
+    texts = [*rows.reading_lines(), *([] if made is None else [made._text()]), judged._text()]
     verdict = judged.verdict.with_source(Typed.source())
     show(result, texts, as_json=as_json, verdict=verdict, predictor=save, plot=plot, page=html)
 

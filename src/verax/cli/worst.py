@@ -81,7 +81,7 @@ def worst(
     asked = [f"{name}: {questions[row]}" for row, name in names.items()]
     called = [] if cases.named or not opened.lists else [CALLED_BY_NUMBER]
     below = ["", "Questions", *asked] if asked else []
-    show(result, [*rows.said(), repr(cases), *called, *below], as_json=as_json)
+    show(result, [*rows.reading_lines(), repr(cases), *called, *below], as_json=as_json)
 
 
 def _questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:

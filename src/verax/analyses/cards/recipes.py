@@ -11,7 +11,7 @@ import numpy as np
 from verax.analyses.cards.listcard import score_lists
 from verax.analyses.cards.saved import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_whole
-from verax.analyses.parts import found_valid, sums_found
+from verax.analyses.parts import accept, known_sums
 from verax.engines.tally import RuleSums, first_row
 from verax.inference.intervals import Resampling
 from verax.inputs.forecasts import Forecasts
@@ -48,12 +48,12 @@ class CardRecipe(Recipe[Any], cases=True):
             assert isinstance(rows, Forecasts)
             tally = self._from_losses(part, rows)
             card = card_of_rows(rows, self.rules, self.ordered, self.costs, self.plan, tally)
-            found_valid(part, self.model)
+            accept(part, self.model)
         return card.with_skipped(part.skipped, part.numbers)
 
     def _from_losses(self, part: Part, rows: Forecasts) -> RuleSums | None:
         """The sums from losses that were computed before, unless squares would cancel."""
-        plain = sums_found(part, self.model, self.rules)
+        plain = known_sums(part, self.model, self.rules)
         if plain is None:
             return None
         n, (first, second) = rows.n_rows, plain.losses.sum(axis=0).T
