@@ -19,6 +19,13 @@ def test_products_in_slices_are_those_of_whole_matrices(change, columns):
     np.testing.assert_allclose(sum_of_products(g, z), g @ z.T, atol=1e-12)
 
 
+@pytest.mark.parametrize(("m", "k"), [(100, 100), (190, 190), (70, 400), (60, 700), (70, 700)])
+def test_sums_of_products_in_strips_are_those_of_whole_matrices(m, k):
+    rng = np.random.default_rng(8)
+    g, z = rng.normal(size=(m, 333)), rng.normal(size=(k, 333))
+    np.testing.assert_allclose(sum_of_products(g, z), g @ z.T, atol=1e-11)
+
+
 def test_matrices_are_inverted_by_halves():
     rows = np.random.default_rng(5).normal(size=(2, 120, 150))
     matrices = rows @ np.swapaxes(rows, 1, 2)

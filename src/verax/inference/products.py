@@ -17,7 +17,8 @@ from verax.inputs.arrays import Floats
 _FEWEST_COLUMNS = 8
 # Matrices of more rows are inverted by halves.
 _ROWS_AT_ONCE = 48
-# Rows of a triangle that are multiplied at a time, with the numbers left of them.
+# Rows of a triangle that are multiplied at a time, with the numbers left of them; and the fewest rows of a
+# strip of a sum of products, because larger matrices are worth the threads of a library.
 _STRIP = 64
 
 
@@ -41,12 +42,17 @@ def triangle_times(root: Floats, z: Floats) -> Floats:
 
 
 def sum_of_products(g: Floats, z: Floats) -> Floats:
-    """The (K, K) matrix g z', summed over the n columns of both."""
-    m, w = _slices(len(z) ** 2, z.shape[1])
-    if m < 2:
+    """The (M, K) matrix g z', summed over the n columns of g, (M, n), and z, (K, n)."""
+    height = min(len(g), settings.product_in_one_thread // (_FEWEST_COLUMNS * len(z)))
+    if height < min(len(g), _STRIP):
         return np.asarray(g @ z.T)
-    of_slices = np.matmul(_sliced(g, m, w), _sliced(z, m, w).transpose(0, 2, 1))
-    return np.asarray(of_slices.sum(axis=0) + g[:, m * w :] @ z[:, m * w :].T)
+    total = np.zeros((len(g), len(z)))
+    for top in range(0, len(g), height):
+        strip, part = g[top : top + height], total[top : top + height]
+        w = settings.product_in_one_thread // part.size
+        for start in range(0, g.shape[1], w):
+            part += strip[:, start : start + w] @ z[:, start : start + w].T
+    return total
 
 
 def _slices(size: int, n: int) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from verax.analyses.units import CountedUnits
 from verax.common.caching import cached_property
 from verax.inference.bootstrap import widest
 from verax.inference.intervals import t_quantile
+from verax.inference.products import sum_of_products
 from verax.inputs.arrays import Bools, Floats, Ints
 
 # A band is for thresholds at which at least this number of rows, in effect, have a factor.
@@ -226,12 +227,12 @@ class Mixture:
         if cells.groups is None:
             for block in cells.blocks(t):
                 deviations = factors[cells.states(block, t), at] - mean
-                products += (deviations * cells.leverages[block, None]).T @ deviations
+                products += sum_of_products((deviations * cells.leverages[block, None]).T, deviations.T)
             return products
         values = factors[cells.states(slice(None), t), at]
         for members, weight in _by_groups(cells.groups):
             sums = members @ values - weight[:, None] * mean
-            products += (sums / (1 - weight)[:, None]).T @ sums
+            products += sum_of_products((sums / (1 - weight)[:, None]).T, sums.T)
         return products
 
     def interval(self, confidence: float) -> Floats:

@@ -20,6 +20,7 @@ from verax.analyses.decisions.bands import States
 from verax.common.caching import cached_property
 from verax.inference.bootstrap import widest
 from verax.inference.intervals import t_quantile
+from verax.inference.products import sum_of_products
 from verax.inputs.arrays import Bools, Floats
 from verax.scores.metrics import METRICS, DecisionMetric
 
@@ -274,12 +275,12 @@ def widest_of(rates: Rates, names: tuple[str, ...], among: Bools, confidence: fl
     mean = np.concatenate([(slope * rates.states.share).sum(axis=0)[among] for slope in slopes])
     if cells.groups is None:
         deviations = columns - mean
-        products = (deviations * cells.leverages[:, None]).T @ deviations
+        products = sum_of_products((deviations * cells.leverages[:, None]).T, deviations.T)
         freedom = math.inf
     else:
         weight = np.asarray(cells.groups.sum(axis=1)).ravel()
         sums = cells.groups @ columns - weight[:, None] * mean
-        products = (sums / (1 - weight)[:, None]).T @ sums
+        products = sum_of_products((sums / (1 - weight)[:, None]).T, sums.T)
         freedom = cells.units.freedom
     # The normal distribution is a t distribution of very many degrees of freedom.
     return widest(products, min(freedom, 1e6), confidence, seed)
