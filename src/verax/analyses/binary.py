@@ -212,7 +212,7 @@ class ScannedRows:
     ordered : bool
         Whether the events are thresholds.
     units : CountedUnits
-        What is independent.
+        The independent units.
     """
 
     n_rows: int

@@ -10,7 +10,7 @@ from verax.scores.rules import ZeroOne
 
 # Where the best value is in between.
 NEAR_ONE, NEAR_ZERO = "nearest to 1 is best", "nearest to 0 is best"
-# What each measure is, and which direction is better, in the order in which they are shown.
+# The better direction and the meaning of each measure, in the order in which they are shown.
 MEASURES = {
     "skill": (HIGHER, "loss reduction versus predicting class frequencies; 1 is perfect"),
     "miscalibration": (LOWER, "in-sample isotonic gain (biased upward)"),
@@ -24,12 +24,12 @@ MEASURES = {
     "intercept": (NEAR_ZERO, "intercept of the calibration line"),
     "in_the_large": (NEAR_ZERO, "calibration in the large: above 0 forecasts are too low"),
 }
-# Which way is better, of everything that a card knows beside rules.
+# The better direction of everything that a card knows beside rules.
 ORIENTATIONS: dict[str, str] = {
     **{name: metric.orientation for name, metric in METRICS.items()},
     **{name: way for name, (way, _) in MEASURES.items()},
 }
-# What some of them are of top lists, where the first listed class is the answer.
+# Their meaning for top lists, where the first listed class is the answer.
 MEASURES_OF_LISTS = MEASURES | {
     "skill": (HIGHER, "loss reduction versus a uniform guess; 1 is perfect"),
     "discrimination": (HIGHER, "gain over constant lists after recalibration"),
@@ -39,11 +39,11 @@ MEASURES_OF_LISTS = MEASURES | {
         "mean gap of confidence in the first class and accuracy, no bins; not a proper score",
     ),
 }
-# Those of any number of classes.
+# Measures of any number of classes.
 OF_ALL = ("skill", "miscalibration", "discrimination", "ece")
-# Those of top lists: the smooth error where it is asked for.
+# Measures of top lists: the smooth error where it is asked for.
 OF_LISTS = (*OF_ALL, "smooth_ece")
-# Those of two classes; of more, ranking scores where they are asked for.
+# Measures of two classes; of more classes, ranking scores where they are asked for.
 FOR_TWO = ("auc", "average_precision", "slope", "intercept", "in_the_large")
 # Measures that an interval is known for.
 WITH_INTERVAL = ("skill", "miscalibration", "discrimination", *FOR_TWO, "c_index")

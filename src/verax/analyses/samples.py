@@ -24,7 +24,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Gathering, Part, Recipe
 
-# So many rows are hashed at a time: a cache holds them.
+# The number of rows that are hashed at a time: a cache holds them.
 _BLOCK = 2**14
 # The columns of a sample.
 _COLUMNS = ("units", "rows", "numbers", "y", "p", "weights", "groups")

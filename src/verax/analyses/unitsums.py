@@ -292,9 +292,9 @@ class Means:
     mean, covariance : arrays of shape (B, C) and (B, C, C)
         The means and their covariances.
     units : CountedUnits
-        What is independent.
+        The independent units.
     sums : UnitSums
-        What they were computed from.
+        The sums that they were computed from.
     summaries : Summaries
         All summaries of the first pass.
     """

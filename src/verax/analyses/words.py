@@ -16,7 +16,7 @@ LONGEST = 120
 # Numbers below this are written with an exponent.
 _TINY = 1e-6
 
-# What rows can be ranked by, beside rules.
+# Orders of rows beside those by rules.
 _ORDERS = {"max_probability": "Largest probability", "entropy": "Entropy"}
 
 

@@ -161,7 +161,7 @@ def hand_over(path: str, reason: str) -> None:
     path : str
         The other command, such as "evals evaluate".
     reason : str
-        What was recognised.
+        The kind of file that was recognised.
     """
     note(f"{reason}: type `verax {path}` in place of `{Typed.path()}`.")
     old, command = Typed.context, _group()
@@ -241,7 +241,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     Parameters
     ----------
     arguments : Sequence[str] | None
-        What was typed after `verax`; by default that of this process.
+        The words typed after `verax`; by default those of this process.
     """
     sys.exit(_run(arguments))
 

@@ -145,7 +145,7 @@ def refuse_overwriting(values: Mapping[str, Any]) -> None:
         if key is not None and key in seen:
             raise _same(path, name, f"is also --{seen[key]}")
         seen[key] = name
-    # What is not there yet cannot be an input.
+    # A file that is not there yet cannot be an input.
     existing = [(key, name) for key, name in seen.items() if isinstance(key, tuple)]
     for path in _inputs(values) if existing else ():
         this = _identity(path)

@@ -39,7 +39,7 @@ class CardQuestion:
     rules : sequence of Rule
         The rules on the card.
     bounds : sequence of Bound
-        What the card is held to.
+        The bounds that the card must meet.
     asked : list of str or None
         The rules that were asked for; the first is that of subgroups.
     page, part : bool

@@ -12,7 +12,7 @@ from verax.errors import InputError, Remedy, show
 from verax.inputs.reading import OPTIONS, Reading
 
 NAME = "verax.toml"
-# What is typed in place of a file to read none.
+# Typed in place of a file to read none.
 NONE = "none"
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # How many characters of a text are shown.
 _LONGEST = 100
-# What is known of graded answers: the mean grade, which is the accuracy of right-or-wrong grades, and the
+# Facts on graded answers: the mean grade, which is the accuracy of right-or-wrong grades, and the
 # share of answers that were not graded.
 GRADE, ACCURACY, UNGRADED = "grade", "accuracy", "ungraded"
 

@@ -76,7 +76,7 @@ def init(
                 Remedy("Pass --force to replace it, or --check to see whether files are still read so.")
             ],
         )
-    # What the old file says is not asked for.
+    # The content of the old file does not count.
     typed = {
         name: value
         for name, value in reading.given().items()

@@ -175,7 +175,7 @@ def separate_rows(
             argument="by",
             remedies=[passing("for a comparison per value of a column", task=reading.by[0])],
         )
-    # What belongs to rows beside forecasts is read as subgroups are.
+    # Columns beside forecasts are read as subgroups are.
     beside = {**stated, **({} if model_column is None else {"models": model_column})}
     reading = replace(reading, by=tuple(beside.values()))
     from verax.scores.metrics import needs_order

@@ -80,7 +80,7 @@ class Opened:
     Attributes
     ----------
     files : mapping of str to str
-        What the files of each model are called.
+        The names of the files of each model.
     handle : Handle
         The rows, wherever they are.
     arrays : mapping of str to object

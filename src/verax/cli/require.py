@@ -40,7 +40,7 @@ Strictly = Annotated[
 ]
 
 _OF_LISTS = {measure.name: measure for measure in LIST_METRICS}
-# What is known of full distributions beside rules; some metrics are rates of two classes.
+# Metrics and measures of full distributions; some metrics are rates of two classes.
 _OF_ROWS = (*METRICS, *MEASURES)
 _TESTS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FORM = re.compile(r"\s*(?P<name>.+?)(?:\.(?P<end>low|high))?\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^<>=]+?)\s*")
@@ -57,7 +57,7 @@ class Bound:
     name : str
         The name of a decision metric or of a rule, as on the card, or of a measure of calibration.
     end : str
-        What is compared with the bound: "mean", or the "low" or "high" end of the interval.
+        The number compared with the bound: "mean", or the "low" or "high" end of the interval.
     sign : str
         "<", "<=", ">" or ">=".
     bound : float

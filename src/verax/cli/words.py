@@ -34,7 +34,7 @@ _CALLED = {
     "outcome": ("outcome", "target"),
     "epochs": ("epoch",),
 }
-# What stands for a value that only the user knows.
+# Placeholders for values that only the user knows.
 _METAVARS = {
     "classes": "a,b,c",
     "probs": "'p_*'",

@@ -19,7 +19,7 @@ class Line:
     Attributes
     ----------
     name : str
-        What legends call it; empty for a line that they leave out.
+        Its name in legends; empty for a line that they leave out.
     x, y : sequence of float
         Its points.
     bands : sequence of tuple
@@ -48,7 +48,7 @@ class Panel:
     Attributes
     ----------
     x, y : str
-        What the axes are called.
+        The names of the axes.
     across, upward : tuple of two floats or None
         The ranges of the axes; by default those of the lines.
     levels : sequence of tuple

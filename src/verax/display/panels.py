@@ -17,7 +17,7 @@ from verax.errors import InputError
 P = ParamSpec("P")
 # The colours of Okabe and Ito, which colour-blind readers can tell apart, and line styles.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# What is context: lines of reference, models that are worse.
+# Context: lines of reference, models that are worse.
 GREY = "#777777"
 STYLES = ("-", "--", "-.", ":")
 

@@ -208,7 +208,7 @@ class LineRoom:
 
 # Where it is None, as in Python and notebooks, tables are as wide as they are.
 _room: ContextVar[LineRoom | None] = ContextVar("room", default=None)
-# What LaTeX reads as a command, as it is written.
+# Characters that LaTeX reads as commands, and how they are written.
 _LATEX = {
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
     "~": r"\textasciitilde{}",
@@ -375,7 +375,7 @@ def _cut(text: str, width: int, *, name: bool) -> str:
     one, minus, other = text.partition(" - ")
     if name and minus and width > 20:
         half = (width - len(minus)) // 2
-        # What one name does not need is room for the other.
+        # Room that one name does not need goes to the other.
         first = _cut(one, max(half, width - len(minus) - len(other)), name=True)
         return f"{first}{minus}{_cut(other, width - len(minus) - len(first), name=True)}"
     if name or width < 12:

@@ -24,7 +24,7 @@ class Example:
     Attributes
     ----------
     name, question : str
-        What it is called in file names, and what the models predict.
+        Its name in file names, and the question that the models answer.
     classes : tuple[str, ...]
         The names of the classes.
     ordered : bool

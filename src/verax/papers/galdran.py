@@ -21,7 +21,7 @@ from verax.scores.rules import SaRPS
 RULES = {"Brier": "brier", "Neg-Log": "log_score", "RPS": "rps", "sa-RPS": "sa_rps"}
 REMOVED = tuple(Fraction(i, 100) for i in range(20))
 REPLICATES = 50
-# What Table 1 shows: the areas of four rules by two metrics.
+# Table 1: the areas of four rules by two metrics.
 AREAS: dict[str, Any] = {
     "rule": list(RULES.values()),
     "metric": ["qwk", "ec"],

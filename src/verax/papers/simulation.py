@@ -25,7 +25,7 @@ from verax.scores.registry import brier
 
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = Callable[[np.random.Generator, int, int], Floats]
-# What the outcome gets and the Brier score, of right forecasts and of wrong ones, which are all compared. A
+# The outcome's probability and the Brier score, of right and of wrong forecasts, all of them compared. A
 # pair counts as the normal density of the difference, with this standard deviation (infinite: all alike).
 Drawn: TypeAlias = tuple[Floats, Floats, Floats, Floats, float]
 

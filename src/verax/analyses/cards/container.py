@@ -13,7 +13,7 @@ from verax.display.writing import written
 from verax.errors import InputError
 
 _KIND = "saved summaries"
-# What every file has: a card, or one of grades.
+# The summary that every file has: a card, or one of grades.
 CARD, GRADES = "card", "grades"
 # Files of 0.2 state no edition of the definitions. In the second, the accuracy and the zero-one loss of top
 # lists do not depend on stated confidences.

@@ -38,9 +38,9 @@ class CardLine(Record):
     orientation : str
         Which way is better, in words.
     summary : str
-        What it is, in a few words.
+        Its meaning, in a few words.
     proper : str
-        What is known of its propriety; empty for metrics of decisions.
+        Its propriety; empty for metrics of decisions.
     std : float
         The weighted standard deviation of the loss over the rows; NaN for metrics of decisions.
     finite_mean : float

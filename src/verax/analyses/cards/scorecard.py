@@ -333,9 +333,9 @@ class Scorecard(Tabled, MaySkip):
         Parameters
         ----------
         measures : CardMeasures or None
-            What computes them.
+            The source of the measures.
         judge : CardMeasures, optional
-            What computes the verdict; by default the same.
+            The source of the verdict; by default the same.
 
         Returns
         -------
@@ -691,7 +691,7 @@ class Scorecard(Tabled, MaySkip):
         Parameters
         ----------
         prefix : str, default ""
-            What stands before every name, such as `"val_"`.
+            A prefix of every name, such as `"val_"`.
 
         Returns
         -------

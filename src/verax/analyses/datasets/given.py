@@ -12,7 +12,7 @@ from verax.errors import SHOWN_ROWS, InputError, Remedy, join, passing, show
 from verax.inputs.arrays import Array, Floats, frame_columns, to_array, to_host
 
 Missing = Literal["refuse", "drop"]
-# What columns of a long table are called.
+# Usual names of the columns of a long table.
 _DATASETS = ("dataset", "data_set", "data set", "data", "task", "benchmark")
 _MODELS = ("model", "method", "classifier", "algorithm", "estimator")
 

@@ -79,7 +79,7 @@ class DatasetDifference:
         The posterior probability that `a` is typically better by more than the region of practical
         equivalence.
     alike : float
-        That they typically differ by less.
+        The probability that they typically differ by less.
     worse : float
         That `a` is typically worse by more than that.
     """
@@ -126,7 +126,7 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
     friedman : Friedman
         The test of whether the mean ranks of all models differ: its chi-squared statistic and p-value.
     score : str
-        What the scores are called.
+        The name of the scores.
     datasets : tuple
         The names of the data sets.
     columns : tuple of str

@@ -14,7 +14,7 @@ from verax.inputs.arrays import Floats, Ints, frame_columns, to_array, to_host
 
 _SPLIT = re.compile(r"split(\d+)_test_(.+)")
 _TEST = "test_"
-# What scores are called that have no name.
+# The name of scores without one.
 SCORE = "score"
 
 

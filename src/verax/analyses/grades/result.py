@@ -197,7 +197,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         Parameters
         ----------
         prefix : str, default ""
-            What stands before every name, such as `"val_"`.
+            A prefix of every name, such as `"val_"`.
 
         Returns
         -------

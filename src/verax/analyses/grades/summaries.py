@@ -14,9 +14,9 @@ from verax.inputs.breakdown import Breakdown
 from verax.inputs.handles import Part, Recipe
 from verax.scores.grades import Grade
 
-# What the summary of a subgroup is called, and the breakdown by task, whatever its column is called.
+# The names of the summary of a subgroup, and of the breakdown by task, whatever its column is called.
 SUMS, TASK = "grades", "task"
-# What the card of the confidences is called.
+# The name of the card of the confidences.
 CONFIDENCES = "confidences"
 
 

@@ -42,7 +42,7 @@ class Tails:
     units : float
         The number of rows of equal weight, or of groups, that tell as much.
     what : str
-        What the units are: "rows" or "groups".
+        The kind of the units: "rows" or "groups".
     """
 
     kurtosis: float

@@ -28,7 +28,7 @@ from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules, default_rules, name_of, parse
 
-# What plans are shown for beside what was asked.
+# Goals that plans are shown for, beside the one that was asked for.
 _POWERS = (0.5, 0.8, 0.9, 0.95, 0.99)
 _WIDTHS = (2.0, 1.5, 1.0, 0.75, 0.5)
 

@@ -56,9 +56,9 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
     Attributes
     ----------
     pilot : Pilot
-        What was known before.
+        The pilot.
     goal : Goal
-        What the rows are to show.
+        The goal that the rows are to reach.
     kind : str
         "difference", "margin" or "width".
     line : SizeLine

@@ -313,7 +313,7 @@ def raters_panel(studies: Mapping[str, RaterStudy], fewest: int, most: int) -> P
     return Panel(lines, "", "raters in the panel", y, (1.0, float(n)), levels=[(h, "rater disagreement")])
 
 
-# What the lines of the table are called.
+# The names of the lines of the table.
 _LINES = {
     "loss": "loss",
     "disagreement": "rater disagreement",

@@ -56,7 +56,7 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
     within : float
         By how much the threshold may be too large, where scores were counted in bins.
     notes : tuple of str
-        What to know of the construction.
+        Notes on the construction.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
     within: float = 0.0
     notes: tuple[str, ...] = ()
     _kind = FORMAT, VERSION
-    # What sets need to know of how they are made: all claim the level.
+    # Sets know how they are made: all claim the level.
     states_mass: ClassVar[bool] = False
 
     def mask(self, p: Floats) -> Bools:

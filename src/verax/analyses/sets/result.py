@@ -171,7 +171,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
     confidence : float
         Confidence level of the intervals and of the tests.
     cautions : tuple of str
-        What to know before trusting the numbers.
+        Cautions for readers of the numbers.
 
     Examples
     --------

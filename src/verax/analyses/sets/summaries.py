@@ -22,10 +22,10 @@ from verax.inputs.handles import Part, Recipe
 from verax.inputs.memory import set_part
 from verax.inputs.sets.rows import Members, Reduced, SetRows
 
-# What is summed of every set, and what besides where the classes have an order.
+# The sums over every set, and those over sets of ordered classes.
 MEASURES = ("covered", "size", "empty", "single", "claimed", "excess", "level_set")
 IN_ORDER = ("winkler", "gapless")
-# What is summed of the sets of a subgroup.
+# The sums over the sets of a subgroup.
 FEW = ("covered", "size", "claimed", "excess")
 # Sizes have a line each up to the first of these, and beyond share one from each of them to the next.
 _SIZES = (10, 20, 50, 100, 200, 500, 1000)

@@ -25,7 +25,7 @@ from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 
 # Gaps and slopes that are significant and smaller than these are called slight.
 SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
-# What a test of calibration should be able to see: a gap of claims (of rare outcomes, this part of their
+# The miscalibration that tests should be able to see: a gap of claims (of rare outcomes, this part of their
 # share), a slope this far from 1, and this share of the score as miscalibration, each with a power of about
 # 80 %.
 _GAP, _PART, _SLOPE, _SHARE = 0.05, 0.5, 0.25, 0.05
@@ -50,7 +50,7 @@ class CalibrationEvidence:
     Attributes
     ----------
     names : sequence of str
-        What the classes are called.
+        The names of the classes.
     ordered : bool
         Whether they have an order.
     n_rows : float

@@ -57,7 +57,7 @@ class Judgement:
     model : str
         The best model.
     whose : str
-        What it is called: "The model" where there is one.
+        Its name in sentences: "The model" where there is one.
     confidence : float
         Confidence level.
     """

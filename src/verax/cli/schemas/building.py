@@ -163,17 +163,17 @@ _TYPES: dict[Any, Schema] = {
     Interval: ref("interval"),
     **dict.fromkeys((Any, object, Hashable), LABEL),
 }
-# What these names mean everywhere.
+# Schemas of names that mean the same everywhere.
 _NAMED: dict[str, Schema] = {"confidence": SHARE, "rank": PLACE, "confusion": or_none(listed(NUMBERS))}
 # The classes that schemas refer to, by their names there.
 CLASSES: dict[str, type[Any]] = {}
-# What is claimed: the text, the findings that it is made of, and what to do next.
+# The verdict: its text, its findings, and the next step.
 TOLD: dict[str, Schema | Maybe] = {
     "verdict": TEXT,
     "findings": listed(ref("finding")),
     "next_step": or_none(ref("next_step")),
 }
-# What there is to say of rows left out and of top lists.
+# Notes on rows left out and on top lists.
 NOTED: dict[str, Schema | Maybe] = {
     "skipped": Maybe(ref("skipped")),
     "skipped_bounds": Maybe(mapped(listed(NUMBER, 2))),

@@ -34,7 +34,7 @@ from verax.cli.schemas.building import (
 from verax.inference.findings import Claim
 
 N_GROUPS = either(COUNT, listed(COUNT, 2), {"type": "null"})
-# What was read: a file of full distributions, or one that may have top lists.
+# The file: one of full distributions, or one that may have top lists.
 COLUMN_FILE: dict[str, Schema | Maybe] = {
     "file": TEXT,
     "taken": ref("columns"),

@@ -77,7 +77,7 @@ _DRY_RUN = record(
     megabytes=NUMBER,
 )
 _MERGED: Fields = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
-# What a comparison says of the files of several models, and of bounds.
+# The files of several models in a comparison, and bounds.
 _MATCHED: Fields = {
     **TOLD,
     "files": mapped(TEXT),
