@@ -137,3 +137,49 @@ def find_cells(values: Any, starts: Any, guide: Any, out: Any) -> None:
             else:
                 high = middle - 1
         out[i] = low
+
+
+@compiled
+def look_again(
+    given: Any,
+    rest: Any,
+    happened: Any,
+    at: Any,
+    chance: Any,
+    limit: Any,
+    rate: float,
+    factor: float,
+    means: Any,
+    whole: Any,
+    sums: Any,
+) -> None:
+    """A second look at the squared errors of an event, whose rows count alike (`calibration.uncertainty`).
+
+    Adds the losses times a factor to the lines of `whole`, the squared deviations of the four losses from
+    their means to `sums`, and last what the error is expected to be; `rest` may be empty.
+    """
+    first, second, third, fourth, expected = 0.0, 0.0, 0.0, 0.0, 0.0
+    even, uneven = rate * rate, (1.0 - rate) * (1.0 - rate)
+    for i in range(given.size):
+        cell, hit, p = np.int64(at[i]), happened[i] > 0, given[i]
+        other = rest[i] if rest.size else 1.0 - p
+        without, with_event = p * p, other * other
+        loss = select(hit, with_event, without)
+        gap = select(hit, 1.0 - limit[cell], limit[cell])
+        of_rate = select(hit, uneven, even)
+        more, less = loss - gap * gap, of_rate - gap * gap
+        whole[0, i] += factor * loss
+        whole[1, i] += factor * more
+        whole[2, i] += factor * less
+        whole[3, i] += factor * of_rate
+        a, b, c, d = loss - means[0], more - means[1], less - means[2], of_rate - means[3]
+        first = plus(first, a * a)
+        second = plus(second, b * b)
+        third = plus(third, c * c)
+        fourth = plus(fourth, d * d)
+        expected = plus(expected, without + chance[cell] * (with_event - without))
+    sums[0] += first
+    sums[1] += second
+    sums[2] += third
+    sums[3] += fourth
+    sums[4] += expected

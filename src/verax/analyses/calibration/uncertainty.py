@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
+from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.cells import ROUNDING, EventCells
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.sources import EventSource, PartEvents
@@ -36,6 +37,7 @@ from verax.errors import InputError
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Handle, Part, Recipe
+from verax.kernels.ledger import compiles
 
 # Number of refits that measure the bias: the number of replicates, within these bounds.
 _FEWEST, _MOST = 20, 60
@@ -168,6 +170,8 @@ def uncertainty_of(
 _SLOTS, _CELLS = 2**20, 128
 # So many rows of a part are looked at together that their columns have this many numbers.
 _NUMBERS = 2**20
+# The time for one row and event, in probabilities scored.
+_WORK = 16
 # Sums of groups that differ by less, as a share of the largest, are equal but for rounding.
 _TIED = 1e-9
 
@@ -367,9 +371,17 @@ class SecondRecipe(Recipe[SecondLook]):
         cells = max(int(fit.wide[-1]) + 1 for fit in self.fits)
         signed = np.zeros((self.slots, len(self.fits), cells, 2))
         slot = self._slots(rows.groups.labels)[rows.groups.codes] if rows.groups is not None else None
+        alike = rows.weights is None and slot is None and not rows.entries and self.how.binary == "squared"
+        one_pass = alike and compiles(_WORK * n * len(self.fits), "draws in cells")
         with np.errstate(invalid="ignore"):
             for i, (event, fit) in enumerate(zip(rows.each(), self.fits, strict=True)):
                 at = cells_of(fit.starts, event.ranked)
+                if one_pass:
+                    sums = self._compiled(event, fit, at, self.factors[i], whole)
+                    squares.append(sums[:4] * self._alike)
+                    expected.append(float(sums[4]))
+                    infinite.append(0.0)
+                    continue
                 own, chance = np.empty((4, len(at))), fit.chance[at]
                 even = self.how.losses(np.array(fit.rate), np.array(1 - fit.rate), event.happened)
                 fitted = self.how.losses(fit.limit[at], 1 - fit.limit[at], event.happened)
@@ -407,6 +419,24 @@ class SecondRecipe(Recipe[SecondLook]):
         sums = np.stack([sums_at(codes, column, len(labels)) for column in columns], axis=1)
         nothing = Sum.zeros((len(self.fits) + 1, 4))
         return SecondLook(nothing, *numbers, labels, sums)
+
+    def _compiled(self, event: BinaryEvent, fit: EventFit, at: Ints, factor: float, whole: Floats) -> Floats:
+        """A look at rows that count alike: adds losses to `whole`; sums of squares and what is expected."""
+        from verax.kernels.walking import look_again
+
+        given, sums = np.ascontiguousarray(event.given), np.zeros(5)
+        rest = np.zeros(0) if event.others is None else np.ascontiguousarray(event.others)
+        at = np.ascontiguousarray(at, dtype=np.uint16)
+        known = np.ascontiguousarray(fit.chance), np.ascontiguousarray(fit.limit), fit.rate, factor, fit.means
+        look_again(given, rest, event.happened.view(np.uint8), at, *known, whole, sums)
+        return sums
+
+    @property
+    def _alike(self) -> float:
+        """What the squared deviations of rows that count alike are multiplied by."""
+        share = np.float64(1 / self.weight)
+        with np.errstate(divide="ignore"):
+            return float(share**2 / (1 - share))
 
     def _squares(self, columns: Floats, mass: Floats, means: Floats) -> Floats:
         """The sums of the squared deviations of columns, (4, N), each over one minus the row's share."""
