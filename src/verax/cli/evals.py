@@ -89,7 +89,7 @@ def evaluate(
         from verax.report.questions import save_grade_page
 
         about = {
-            "held": [str(check) for check in checks],
+            "verdicts": [str(check) for check in checks],
             "command": command_line(),
             "curve": reliability_of(answers, reading, card),
             "read": answers.taken,

@@ -92,7 +92,9 @@ def _show_grades(
     if save is not None:
         card.save(save)
     if html is not None:
-        save_grade_page(card, html, source=", ".join(map(str, files)), held=[str(check) for check in checks])
+        save_grade_page(
+            card, html, source=", ".join(map(str, files)), verdicts=[str(check) for check in checks]
+        )
     result: dict[str, Any] = {
         "files": [str(file) for file in files],
         "grades": card.to_dict(stored=False),
