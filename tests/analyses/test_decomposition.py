@@ -59,7 +59,7 @@ def pieces(y, p, rule):
     forecasts = vx.Forecasts(y, p, ordered=rule.ordinal)
     how = split(rule, forecasts.n_classes)
     part = InMemory({"model": forecasts}).kept
-    return list(RowEvents("model", how).read(part).each()), how
+    return list(RowEvents("model", how).read(part).events()), how
 
 
 @pytest.mark.parametrize("entry", VECTORS)

@@ -130,7 +130,7 @@ class EventCells:
 
     @cached_property
     def rows(self) -> Ints:
-        """How many rows of one weight are as informative as those of each cell."""
+        """The number of rows of one weight that are as informative as those of each cell."""
         return np.maximum(np.round(self.size**2 / self.squares, 6).round(), 1).astype(np.int64)
 
     @cached_property
@@ -176,7 +176,7 @@ class EventCells:
         return gains_of_fits(self.how, draws, self.size, self._losses)[0] / self.weight + shift
 
     def band(self, draws: Iterable[Floats], confidence: float) -> Floats:
-        """Where the isotonic fits to draws lie in each cell, (2, C)."""
+        """The range of the isotonic fits to draws in each cell, (2, C)."""
         curves = []
         for shares in draws:
             blocks, _, pools = _fits_to((shares.T * self.size), self.size)
@@ -208,7 +208,7 @@ class EventCells:
 
     @property
     def rate(self) -> float:
-        """How often the event happened."""
+        """The share of rows in which the event happened."""
         return float(self.happened.sum()) / self.weight
 
     @property
@@ -220,8 +220,9 @@ class EventCells:
         return least, how.entropy(np.array([[1 - mean, mean]]))
 
     def optimism(self, n: int, seed: list[int], exact: float) -> Floats:
-        """What an isotonic fit gains on the limit, and a constant on the mean chance, by following the noise
-        of independent outcomes that follow the smooth recalibration: (n, 2).
+        """The gains of an isotonic fit on the limit, and of a constant on the mean chance: (n, 2).
+
+        They come from following the noise of independent outcomes that follow the smooth recalibration.
 
         A fit to all forecasts gains more than one to cells: by what their least losses of the outcomes that
         were observed differ, of which `exact` is that of the forecasts.
@@ -272,7 +273,7 @@ class EventCells:
 
 
 def _constant_gain(how: Split, event: Floats, rate: float) -> Floats:
-    """What the observed frequency gains on the mean chance in each draw."""
+    """The gain of the observed frequency on the mean chance in each draw."""
     if how.binary == "log":
         # An event that always happens does so in all of the weight, but for rounding.
         event, rate = np.clip(event, 0.0, 1.0), min(max(rate, 0.0), 1.0)
@@ -296,7 +297,7 @@ def losses_of(how: Split, chance: Floats) -> Losses:
 
 
 def gains_of_fits(how: Split, draws: Iterable[Floats], size: Floats, losses: Losses) -> tuple[Floats, Floats]:
-    """What isotonic fits to draws gain on the forecasts with these losses, and the weight with the event.
+    """The gains of isotonic fits to draws on the forecasts with these losses, and the weight with the event.
 
     Draws are the shares of the cells that have the event, (C, b), some draws at a time.
     """
@@ -337,15 +338,15 @@ def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterato
     quick = compiles(WORK * n * len(rows), "draws in cells")
     step = _step(len(rows))
     for i in range(0, n, step):
-        own = keys[i : i + step]
+        some_keys = keys[i : i + step]
         if quick:
             from verax.kernels.celldraws import draw_shares
 
-            drawn = np.empty((len(rows), len(own)))
+            drawn = np.empty((len(rows), len(some_keys)))
             room = np.empty(_COUNTS), np.empty(_PLACES, np.int64)
-            draw_shares(own, count, chance, none, spread, opposite, _quantiles(), *room, drawn)
+            draw_shares(some_keys, count, chance, none, spread, opposite, _quantiles(), *room, drawn)
         else:
-            drawn = _shares(own, count, chance, none, spread).T
+            drawn = _shares(some_keys, count, chance, none, spread).T
             drawn = np.where(opposite[:, None], 1 - drawn, drawn) if opposite.any() else drawn
         yield drawn
 
@@ -365,13 +366,13 @@ def _shares(keys: Any, rows: Floats, chance: Floats, none: Floats, spread: Float
     at = (uniform * _QUANTILES).astype(np.int64)
     drawn: Floats = np.clip(chance + spread * _quantiles()[at], 0.0, 1.0)
     few = np.flatnonzero(spread == 0)
-    n, odds, each = rows[few], chance[few] / (1 - chance[few]), none[few]
+    n, odds, probability = rows[few], chance[few] / (1 - chance[few]), none[few]
     most = int(min(n.max(initial=0), _COUNTS - 1))
     below = np.empty((most + 1, len(few)))
-    total = below[0] = each
+    total = below[0] = probability
     for k in range(most):
-        each = each * ((n - k) / (k + 1)) * odds
-        total = total + each
+        probability = probability * ((n - k) / (k + 1)) * odds
+        total = total + probability
         below[k + 1] = total
     small = n <= _SMALL
     counts = np.zeros((len(keys), int(small.sum())))
@@ -379,8 +380,8 @@ def _shares(keys: Any, rows: Floats, chance: Floats, none: Floats, spread: Float
         counts += (uniform[:, few[small]] >= below[k, small]) & (k < n[small])
     drawn[:, few[small]] = counts / n[small]
     for i in np.flatnonzero(~small):
-        found = np.searchsorted(below[: int(min(n[i], most)), i], uniform[:, few[i]], side="right")
-        drawn[:, few[i]] = found / n[i]
+        hits = np.searchsorted(below[: int(min(n[i], most)), i], uniform[:, few[i]], side="right")
+        drawn[:, few[i]] = hits / n[i]
     return drawn
 
 
@@ -479,10 +480,10 @@ def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
     n_cells = int(cell[-1]) + 1
     mass, event, spread, place = (sums_at(cell, column, n_cells) for column in (n, s, squares, n * rank))
     frequency, spread, place = event / mass, spread / mass, place / mass
-    smoothers, own = _local_linear(place.tobytes(), mass.tobytes())
+    smoothers, leverages = _local_linear(place.tobytes(), mass.tobytes())
     fits = np.clip(smoothers @ frequency, 0.0, 1.0)
     noise = spread * _binomial(fits, spread)
-    error = np.einsum("wi,i->w", (frequency - fits) ** 2, mass) + 2 * np.einsum("wi,wi->w", own, noise)
+    error = np.einsum("wi,i->w", (frequency - fits) ** 2, mass) + 2 * np.einsum("wi,wi->w", leverages, noise)
     best = int(np.argmin(error))
     kept = len(n) <= _SMOOTHED and 2 * float(noise[best].sum()) < error[best]
     smooth = frequency if kept else fits[best]
@@ -506,15 +507,15 @@ def _local_linear(places: bytes, masses: bytes) -> tuple[Floats, Floats]:
     place, mass = np.frombuffer(places), np.frombuffer(masses)
     apart = place[None, :] - place[:, None]
     square, n = apart * apart, len(place)
-    smoothers, own = np.empty((len(_BANDWIDTHS), n, n)), np.empty((len(_BANDWIDTHS), n))
+    smoothers, leverages = np.empty((len(_BANDWIDTHS), n, n)), np.empty((len(_BANDWIDTHS), n))
     # Few arrays, which a cache holds.
     kernel, sloped = np.empty((n, n)), np.empty((n, n))
-    for smoother, share, bandwidth in zip(smoothers, own, _BANDWIDTHS, strict=True):
+    for smoother, share, bandwidth in zip(smoothers, leverages, _BANDWIDTHS, strict=True):
         np.exp(np.multiply(square, -0.5 / bandwidth**2, out=kernel), out=kernel)
         kernel *= mass
         np.multiply(kernel, apart, out=sloped)
         np.multiply(sloped, apart, out=smoother)
-        zeroth, first, second = (each.sum(axis=1)[:, None] for each in (kernel, sloped, smoother))
+        zeroth, first, second = (terms.sum(axis=1)[:, None] for terms in (kernel, sloped, smoother))
         determinant = zeroth * second - first**2
         # Where there is no other cell within reach, the fit is constant.
         linear = determinant > 1e-9 * zeroth * second
@@ -525,4 +526,4 @@ def _local_linear(places: bytes, masses: bytes) -> tuple[Floats, Floats]:
         if not linear.all():
             np.copyto(smoother, kernel / zeroth, where=~linear)
         share[:] = np.diagonal(smoother)
-    return smoothers, own
+    return smoothers, leverages

@@ -27,7 +27,7 @@ _RARE, _TERMS = 0.05, 14
 
 
 class Claimed(Record):
-    """What was claimed of an event on average, against how often it happened."""
+    """The mean claim of an event, against how often it happened."""
 
     claimed: float
     happened: float
@@ -92,7 +92,7 @@ class ClassBias(Claimed):
 
 @dataclass(frozen=True)
 class ListClaim(Claimed):
-    """What was claimed of an event on average, and how often it happened.
+    """The mean claim of an event, and how often it happened.
 
     Attributes
     ----------
@@ -134,37 +134,37 @@ def overconfidence_of(forecasts: Forecasts) -> Overconfidence:
     >>> round(found.claimed, 3), found.right, round(found.p_value, 4)
     (0.8, 0.4, 0.0127)
     """
-    found = InMemory({ONLY: forecasts}).summarise({"events": EventRecipe(ONLY, thresholds=False)})
-    return read_overconfidence(found["events"])
+    summaries = InMemory({ONLY: forecasts}).summarise({"events": EventRecipe(ONLY, thresholds=False)})
+    return read_overconfidence(summaries["events"])
 
 
-def read_overconfidence(found: Events) -> Overconfidence:
+def read_overconfidence(events: Events) -> Overconfidence:
     """The mean probability of the most likely class, and how often it happened, from sums."""
-    i = found.n_events
-    claimed, right = found.totals.high[i, [CLAIM, HIT]] / found.weight.high[0]
-    return Overconfidence(float(claimed), float(right), p_value_of(found, i))
+    i = events.n_events
+    claimed, right = events.totals.high[i, [CLAIM, HIT]] / events.weight.high[0]
+    return Overconfidence(float(claimed), float(right), p_value_of(events, i))
 
 
-def p_value_of(found: Events, i: int) -> float | None:
+def p_value_of(events: Events, i: int) -> float | None:
     """The p-value of the difference between what an event claims and how often it happened.
 
     None where all rows belong to one group. The variance is at least that of rows whose probabilities are
     right: the observed one is zero where all rows are right. Where probabilities are right on average alone,
     as too extreme ones may be, what happened varies more than they claim, and the p-value allows for it.
     """
-    weight = float(found.weight.high[0])
-    claim, hit, variance = found.totals.high[i, [CLAIM, HIT, VARIANCE]].tolist()
-    if found.groups is not None:
-        return p_of_gaps(found.labels, found.groups[:, [0, 1 + i]] / weight, variance / weight**2)
+    weight = float(events.weight.high[0])
+    claim, hit, variance = events.totals.high[i, [CLAIM, HIT, VARIANCE]].tolist()
+    if events.groups is not None:
+        return p_of_gaps(events.labels, events.groups[:, [0, 1 + i]] / weight, variance / weight**2)
     if variance <= 0:
         return 1.0
     # The weight of each row, if all rows have the same: the squares of weights then sum to the least.
-    each = weight / found.n_rows
-    even = math.isclose(float(found.weight.high[1]), each * weight, rel_tol=1e-12)
-    bins = found.of(i)
-    if even and variance / each**2 <= _COUNTED and found.n_rows <= _EACH:
-        claims = np.repeat(np.clip(bins.forecast, 0, 1), np.rint(bins.weight / each).astype(np.int64))
-        p = _exact(claims, round(hit / each), variance / each**2)
+    of_row = weight / events.n_rows
+    even = math.isclose(float(events.weight.high[1]), of_row * weight, rel_tol=1e-12)
+    bins = events.of(i)
+    if even and variance / of_row**2 <= _COUNTED and events.n_rows <= _EACH:
+        claims = np.repeat(np.clip(bins.forecast, 0, 1), np.rint(bins.weight / of_row).astype(np.int64))
+        p = _exact(claims, round(hit / of_row), variance / of_row**2)
     else:
         p = math.erfc(abs(claim - hit) / math.sqrt(2 * variance))
     more = _variance_on_average(bins, claim, hit) / variance
@@ -241,7 +241,7 @@ def p_of_gaps(labels: np.ndarray[Any, Any], sums: Floats, least: float) -> float
     return float(Estimate(gap, error, freedom).p_values()[0])
 
 
-def read_class_biases(found: Events, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
+def read_class_biases(events: Events, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
     """The bias of every class or threshold; of two classes without an order, of the second.
 
     >>> from verax.inputs.memory import open_rows
@@ -251,12 +251,12 @@ def read_class_biases(found: Events, n_classes: int, *, thresholds: bool) -> lis
     >>> found.claimed, found.happened, round(found.p_value, 4)
     (0.5, 0.75, 0.0022)
     """
-    weight = found.weight.high[0]
-    only = [1] if n_classes == 2 and not thresholds else range(found.n_events)
+    weight = events.weight.high[0]
+    only = [1] if n_classes == 2 and not thresholds else range(events.n_events)
     values = [
-        (i, *(found.totals.high[i, [CLAIM, HIT]] / weight).tolist(), p_value_of(found, i)) for i in only
+        (i, *(events.totals.high[i, [CLAIM, HIT]] / weight).tolist(), p_value_of(events, i)) for i in only
     ]
-    known = [math.nan if each[3] is None else each[3] for each in values]
+    known = [math.nan if row[3] is None else row[3] for row in values]
     adjusted = holm(np.array(known)).tolist()
     return [
         ClassBias(i, claimed, hit, p, q)
@@ -264,18 +264,18 @@ def read_class_biases(found: Events, n_classes: int, *, thresholds: bool) -> lis
     ]
 
 
-def read_claims(found: ListSums, places: int) -> tuple[ListClaim, ...]:
-    """What was claimed of each event of lists on average and what happened, with Holm's correction."""
-    names = list_event_names(found.longest, places)
+def read_claims(sums: ListSums, places: int) -> tuple[ListClaim, ...]:
+    """The mean claim of each event of lists and what happened, with Holm's correction."""
+    names = list_event_names(sums.longest, places)
     # Any place is the whole list in other units, so it is no test of its own.
-    p_values = {name: p_value_of(found.events[name], 0) for name in names if name != ANY}
+    p_values = {name: p_value_of(sums.events[name], 0) for name in names if name != ANY}
     known = np.array([math.nan if p is None else p for p in p_values.values()])
     adjusted = dict(zip(p_values, holm(known).tolist(), strict=True))
-    claims, lists = [], float(found.totals.high[WEIGHT])
+    claims, lists = [], float(sums.totals.high[WEIGHT])
     for name in names:
-        event, test = found.events[name], WHOLE if name == ANY else name
+        event, test = sums.events[name], WHOLE if name == ANY else name
         weight, p = float(event.weight.high[0]), p_values[test]
         claimed, happened = (event.totals.high[0, [CLAIM, HIT]] / weight).tolist()
-        about = (found.n_lists, 1.0) if name == ANY else (event.n_rows, weight / lists)
+        about = (sums.n_lists, 1.0) if name == ANY else (event.n_rows, weight / lists)
         claims.append(ListClaim(name, *about, claimed, happened, p, None if p is None else adjusted[test]))
     return tuple(claims)

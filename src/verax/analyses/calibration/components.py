@@ -73,12 +73,12 @@ class Components(Tabled, Result):
 
     @property
     def miscalibration(self) -> float:
-        """What isotonic recalibration gains. Lower is better."""
+        """The gain of isotonic recalibration. Lower is better."""
         return float(self.observed[1])
 
     @property
     def discrimination(self) -> float:
-        """What the recalibrated forecast gains on a constant one. Higher is better."""
+        """The gain of the recalibrated forecast on a constant one. Higher is better."""
         return float(self.observed[2])
 
     @property
@@ -97,19 +97,19 @@ class Components(Tabled, Result):
         if self.accuracy is None or not self.accuracy.known:
             return None
         observed = zip(COMPONENTS, self.observed.tolist(), strict=True)
-        found = {
+        by_name = {
             name: self.accuracy.interval(i, value, self.confidence)
             for i, (name, value) in enumerate(observed)
         }
-        own = found["miscalibration"]
-        if own.low > 0 and self._reached > (1 - self.confidence) / 2 * len(self.calibrated):
-            found["miscalibration"] = own.holding(0.0)
-        return found
+        miscalibration = by_name["miscalibration"]
+        if miscalibration.low > 0 and self._reached > (1 - self.confidence) / 2 * len(self.calibrated):
+            by_name["miscalibration"] = miscalibration.holding(0.0)
+        return by_name
 
     @property
     def _reached(self) -> int:
-        """How many draws of calibrated forecasts show at least this miscalibration."""
-        # What differs by rounding alone is equal.
+        """The number of draws of calibrated forecasts with at least this miscalibration."""
+        # Values that differ by rounding alone are equal.
         return int((self.calibrated >= self.miscalibration - 1e-12 * (1 + abs(self.score))).sum())
 
     @property
@@ -129,7 +129,7 @@ class Components(Tabled, Result):
 
     @property
     def p_value(self) -> float | None:
-        """How often a calibrated forecast with these values would show at least this miscalibration.
+        """The share of calibrated forecasts with these values that would show at least this miscalibration.
 
         None without a bootstrap, and for log scores of groups.
         """
@@ -190,7 +190,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Decomposition(Tabled, MaySkip):
-    """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
+    """The sources of a mean score: score = miscalibration - discrimination + uncertainty.
 
     The score is infinite, and the miscalibration with it, where an event that was given probability
     zero happened.
@@ -243,7 +243,7 @@ class Decomposition(Tabled, MaySkip):
 
     @property
     def quantity(self) -> str:
-        """What was decomposed: the rule, or "one-vs-rest log" for three and more classes."""
+        """The quantity decomposed: the rule, or "one-vs-rest log" for three and more classes."""
         return self.whole.name
 
     @property
@@ -253,12 +253,12 @@ class Decomposition(Tabled, MaySkip):
 
     @property
     def miscalibration(self) -> float:
-        """What isotonic recalibration of every event gains. Lower is better."""
+        """The gain of isotonic recalibration of every event. Lower is better."""
         return self.whole.miscalibration
 
     @property
     def discrimination(self) -> float:
-        """What the recalibrated events gain on constant ones. Higher is better."""
+        """The gain of the recalibrated events on constant ones. Higher is better."""
         return self.whole.discrimination
 
     @property
@@ -283,7 +283,7 @@ class Decomposition(Tabled, MaySkip):
 
     @property
     def p_value(self) -> float | None:
-        """How often a calibrated forecast with these values would show at least this miscalibration."""
+        """The share of calibrated forecasts with these values with at least this miscalibration."""
         return self.whole.p_value
 
     # ---- out -------------------------------------------------------------------------------
@@ -304,11 +304,11 @@ class Decomposition(Tabled, MaySkip):
 
     @property
     def _part(self) -> str:
-        """What a part is called."""
+        """The name of a kind of part."""
         return "threshold" if self.thresholds else "class"
 
     def _label(self, line: Components) -> str:
-        """What a line is called for readers."""
+        """The name of a line for readers."""
         return self.quantity if line is self.whole else f"{'y' if self.thresholds else 'class'} {line.name}"
 
     def _heading(self) -> str:
@@ -346,13 +346,13 @@ class Decomposition(Tabled, MaySkip):
         return notes + self.remarks
 
 
-# What readers call the parts.
+# The names of the parts for readers.
 _LABELS = {LISTED: "a listed class", UNLISTED: UNLISTED}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ListDecomposition(Decomposition):
-    """Where the Brier score of the events that lists define comes from.
+    """The sources of the Brier score of the events that lists define.
 
     `parts` are "listed" (all listed classes together; per entry) and "not listed" (per list). The whole is
     `mean_length` times the first plus the second.
@@ -360,7 +360,7 @@ class ListDecomposition(Decomposition):
     Attributes
     ----------
     left_out : float
-        What the padded Brier score has more: it also asks which of the unlisted classes happened, and lists
+        The rest of the padded Brier score: it also asks which of the unlisted classes happened, and lists
         say nothing about that.
     mean_length : float
         The mean length of the lists, as they are scored.

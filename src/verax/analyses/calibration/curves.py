@@ -69,7 +69,7 @@ def shares_of(forecast: Floats, weight: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ReliabilityCurve(Tabled, Result):
-    """How often one event happened, against the probability it had been given.
+    """The frequency of one event, against the probability it had been given.
 
     Attributes
     ----------
@@ -160,10 +160,10 @@ class Reliability(Tabled, MaySkip):
         return {"resamples": self.resamples, "confidence": self.confidence, "seed": self.seed}
 
     def __getitem__(self, name: object) -> ReliabilityCurve:
-        found = next((curve for curve in self.curves if curve.name == str(name)), None)
-        if found is None:
+        curve_of_name = next((curve for curve in self.curves if curve.name == str(name)), None)
+        if curve_of_name is None:
             raise KeyError(f"{name!r} has no curve; there are {', '.join(c.name for c in self.curves)}")
-        return found
+        return curve_of_name
 
     def __iter__(self) -> Iterator[ReliabilityCurve]:
         return iter(self.curves)
@@ -256,7 +256,7 @@ class ListReliability(Reliability):
     _absent = ("ordered",)
 
     def claim(self, name: str) -> ListClaim:
-        """What was claimed of one event, and how often it happened.
+        """The mean claim of one event, and how often it happened.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Where a score comes from: miscalibration, discrimination and uncertainty, by isotonic recalibration.
+"""The sources of a score: miscalibration, discrimination and uncertainty, by isotonic recalibration.
 
 The events of a forecast (each class, or each threshold) are recalibrated one by one. The results need
 not be a forecast: recalibrated classes do not sum to one, and recalibrated thresholds cross. So the
@@ -148,13 +148,13 @@ def decompose(
     if bootstrap is None:
         plan = replace(plan, replicates=default_draws(handle.n_classes))
     model = handle.one_model()
-    found = handle.summarise({"events": event_recipe(handle, model, rule)})
-    result = read_decomposition(found["events"], rule, handle, plan, model)
-    return replace(result, n_rows=found.n_rows).with_skipped(found.skipped)
+    summaries = handle.summarise({"events": event_recipe(handle, model, rule)})
+    result = read_decomposition(summaries["events"], rule, handle, plan, model)
+    return replace(result, n_rows=summaries.n_rows).with_skipped(summaries.skipped)
 
 
 def event_recipe(handle: Handle, model: str, rule: Rule, *, with_top: bool = True) -> Recipe[Any]:
-    """What the score of a model is decomposed from; rules that cannot be decomposed are refused.
+    """The recipe of sums that the score of a model is decomposed from; rules without such sums are refused.
 
     Others may ask for the same sums, and look at the event about the most likely class, unless that is left
     out.
@@ -217,7 +217,7 @@ class Fitted:
 
     def again(self) -> SecondRecipe:
         """The second look at the rows."""
-        observed = [own for _, own, _ in self.observed]
+        observed = [means for _, means, _ in self.observed]
         events, copies = self.events, self._copies
         return SecondRecipe.of(events.source, self.cells, observed, self.times, self._sums, copies=copies)
 
@@ -252,11 +252,11 @@ class Fitted:
         return _weighted(factors, self.miscalibrations(look, n, seed))
 
     def _optimism(self, look: SecondLook | None) -> list[Floats] | None:
-        """What the isotonic fit and the frequency of each event gain by following noise, (n, 2); None for
+        """The gains of the isotonic fit and the frequency of each event by following noise, (n, 2); None for
         groups without a second look.
         """
         n, seed = refits_for(self.plan.replicates), self.plan.seed
-        least = [float(own[3] - own[2]) for _, own, _ in self.observed]
+        least = [float(means[3] - means[2]) for _, means, _ in self.observed]
         if self._sums.n_groups is None:
             gains = [cells.optimism(n, [seed, SMOOTH, i], least[i]) for i, cells in enumerate(self.cells)]
             return self._together(gains, n, seed)
@@ -333,8 +333,10 @@ class Fitted:
             accuracy = self._accuracy(look, means, factors) if uncertain else accuracy
             calibrated = self.miscalibrations(look, plan.replicates, plan.seed)
         parts = tuple(
-            Components(name, observed, own, drawn, plan.confidence, within)
-            for (name, observed, within), own, drawn in zip(self.observed, accuracy, calibrated, strict=False)
+            Components(name, observed, uncertainty, drawn, plan.confidence, within)
+            for (name, observed, within), uncertainty, drawn in zip(
+                self.observed, accuracy, calibrated, strict=False
+            )
         )
         whole = Components(
             how.quantity,
@@ -358,7 +360,7 @@ class Fitted:
     def _accuracy(
         self, look: SecondLook | None, means: Floats | None, factors: Floats
     ) -> list[Uncertainty | None]:
-        """How uncertain the components of each event and of the whole are, if it is known."""
+        """The uncertainty of the components of each event and of the whole, if it is known."""
         optimism, sums, n = self._optimism(look), self._sums, len(self.cells)
         if optimism is None:
             return [None] * (n + 1)
@@ -374,21 +376,21 @@ class Fitted:
                 plug_ins[i] = means[i, 1] if certain[i] else given, constant - least
         copies = weight if self._copies else None
         units = units_of(sums, copies)
-        found: list[Uncertainty | None] = [
+        of_events: list[Uncertainty | None] = [
             uncertainty_of(optimism[i], plug_ins[i], variances[i], units, certain=certain[i])
             for i in range(n)
         ]
         total = _weighted(factors, optimism), _weighted(factors, list(plug_ins))
-        return [*found, uncertainty_of(*total, variances[-1], units, certain=any(certain))]
+        return [*of_events, uncertainty_of(*total, variances[-1], units, certain=any(certain))]
 
 
 def _weighted(factors: Floats, values: Sequence[Floats]) -> Floats:
     """The sum of arrays, each times its factor."""
-    return np.asarray(np.sum([factor * own for factor, own in zip(factors, values, strict=True)], axis=0))
+    return np.asarray(np.sum([factor * array for factor, array in zip(factors, values, strict=True)], axis=0))
 
 
 def fitted(
-    found: Events | ListSums,
+    summary: Events | ListSums,
     rule: Rule,
     handle: Handle,
     plan: Resampling,
@@ -398,23 +400,23 @@ def fitted(
     """The events of a model's sums, sorted and fitted once; so `also` may look at each: it is called with the
     number of the event and the event, one at a time.
     """
-    if isinstance(found, ListSums):
+    if isinstance(summary, ListSums):
         how = split_of_lists(rule, handle.n_classes)
-        events = AllEvents.of(found, how, (LISTED, UNLISTED), model, scored=True)
-        mean_length, left_out = (found.totals.high[1:] / found.totals.high[0]).tolist()
+        events = AllEvents.of(summary, how, (LISTED, UNLISTED), model, scored=True)
+        mean_length, left_out = (summary.totals.high[1:] / summary.totals.high[0]).tolist()
         times = tuple(mean_length if name == LISTED else 1.0 for (name,) in events.names)
         made: Callable[..., Decomposition] = partial(
             ListDecomposition,
-            n_rows=found.n_lists,
+            n_rows=summary.n_lists,
             left_out=how.factor * left_out,
             mean_length=mean_length,
-            n_invalid=found.n_invalid,
+            n_invalid=summary.n_invalid,
         )
     else:
         how = split(rule, handle.n_classes)
-        events = AllEvents.of(found, how, event_names(handle.class_names, how), model)
-        times = (1.0,) * found.n_events
-        made = partial(Decomposition, n_rows=found.n_rows if found.rows is None else found.rows.n_rows)
+        events = AllEvents.of(summary, how, event_names(handle.class_names, how), model)
+        times = (1.0,) * summary.n_events
+        made = partial(Decomposition, n_rows=summary.n_rows if summary.rows is None else summary.rows.n_rows)
     sums = events.last
     copies = plan.copies and sums.n_groups is None
     if plan.replicates:
@@ -436,19 +438,27 @@ def fitted(
             give_back()
         return event.name, observed, within, cells
 
-    numbered = enumerate(events.each())
-    each = list(in_order(fit, numbered, threads, 0) if threads > 1 else map(fit, numbered))
-    observed = [(name, own, within) for name, own, within, _ in each]
-    return Fitted(events, times, rule, plan, observed, [own for *_, own in each if own is not None], made)
+    numbered = enumerate(events.makers())
+    fits = list(in_order(fit, numbered, threads, 0) if threads > 1 else map(fit, numbered))
+    observed = [(name, components, within) for name, components, within, _ in fits]
+    return Fitted(
+        events,
+        times,
+        rule,
+        plan,
+        observed,
+        [components for *_, components in fits if components is not None],
+        made,
+    )
 
 
 def read_decomposition(
-    found: Events | ListSums, rule: Rule, handle: Handle, plan: Resampling, model: str | None = None
+    summary: Events | ListSums, rule: Rule, handle: Handle, plan: Resampling, model: str | None = None
 ) -> Decomposition:
     """The decomposition from sums.
 
     The rows of `model` are looked at again for intervals, and for the draws of groups. Without a model there
     are only those of rows in memory.
     """
-    fits = fitted(found, rule, handle, plan, model or "")
+    fits = fitted(summary, rule, handle, plan, model or "")
     return fits.concluded(handle, again=model is not None)[0]

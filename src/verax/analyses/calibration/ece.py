@@ -117,7 +117,7 @@ def ece(
             remedies=[passing("for the root of the mean squared gap", norm="l2")],
         )
     sums = _sums_of(open_rows(y, p, single=True, **read), bins, kind, binning)
-    return _over_events([_of_bins(each, norm, debias) for each in sums], norm)
+    return _over_events([_of_bins(of_event, norm, debias) for of_event in sums], norm)
 
 
 def _over_events(values: list[float], norm: Norm) -> float:
@@ -148,10 +148,10 @@ def _sums_of(handle: Handle, bins: int, kind: Kind, binning: Binning) -> Floats:
     recipe: Recipe[BinSums] = BinRecipe(handle.one_model(), bins, kind == "confidence", binning)
     if handle.lists:
         recipe = ListBinRecipe(handle.one_model(), bins, kind, binning)
-    found = handle.summarise({"bins": recipe})["bins"]
-    if handle.lists and not found.sums.high[0].any():
+    summary = handle.summarise({"bins": recipe})["bins"]
+    if handle.lists and not summary.sums.high[0].any():
         raise _all_empty()
-    return np.asarray(found.sums.high.reshape(4, n_events, bins).swapaxes(0, 1))
+    return np.asarray(summary.sums.high.reshape(4, n_events, bins).swapaxes(0, 1))
 
 
 def _all_empty() -> InputError:

@@ -24,7 +24,7 @@ from verax.scores.rules import RPS, Brier, Log, RankedLog
 
 @dataclass(frozen=True)
 class Split:
-    """How a score is made of scores of binary events: `factor` times their sum.
+    """The way a score is made of scores of binary events: `factor` times their sum.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Split:
     binary : {"squared", "log"}
         The score of each event.
     factor : float
-        What the sum is multiplied by.
+        The factor of the sum.
     unit : float
         For log scores: one over the logarithm of the base.
     """
@@ -119,7 +119,7 @@ def _refusal(rule: Rule) -> RuleError:
 
 
 def n_events(how: Split, n_classes: int) -> int:
-    """How many events there are."""
+    """The number of events."""
     first, last = _positions(how, n_classes)
     return last - first
 
@@ -131,7 +131,7 @@ def _positions(how: Split, n_classes: int) -> tuple[int, int]:
 
 
 def event_names(labels: Sequence[str], how: Split) -> list[str]:
-    """What the events of classes with these names are called."""
+    """The names of the events of classes with these names."""
     first, last = _positions(how, len(labels))
     return [f"<= {label}" if how.thresholds else label for label in labels[first:last]]
 

@@ -61,7 +61,7 @@ def in_memory(
 
     def events(only: Collection[int] | None = None) -> Iterator[BinaryEvent]:
         only = range(n_events + 1) if only is None else only
-        yield from rows.each([first + i for i in only if i < n_events])
+        yield from rows.events([first + i for i in only if i < n_events])
         if top is not None and n_events in only:
             yield top()
 
@@ -78,7 +78,7 @@ def sums_of(
     how: Split,
     runs: Callable[[BinaryEvent, Sequence[Any]], None] | None = None,
 ) -> EventSums:
-    """What events add up to but for their forecasts, which `runs` takes with their columns.
+    """The sums of events but for their forecasts, which `runs` takes with their columns.
 
     The event after the first `n_events` is about the most likely class and has no loss. Lists have none.
     """
@@ -99,12 +99,12 @@ def sums_of(
         if rows.weights is None:
             columns: list[Any] = [None, hit, claim, None]
             variance = claim.sum() - np.einsum("i,i->", claim, claim)
-            own = [claim.sum(), hit.sum(), variance, loss.sum(), infinite]
+            sums = [claim.sum(), hit.sum(), variance, loss.sum(), infinite]
         else:
             columns = [total, total * hit, total * claim, total * total]
             variance = (columns[3] * claim * (1 - claim)).sum()
-            own = [columns[2].sum(), columns[1].sum(), variance, (total * loss).sum(), infinite]
-        totals.append([float(each) for each in own])
+            sums = [columns[2].sum(), columns[1].sum(), variance, (total * loss).sum(), infinite]
+        totals.append([float(number) for number in sums])
         if rows.groups is not None:
             gaps.append(claim - hit if rows.weights is None else total * (claim - hit))
         if runs is not None:
@@ -130,7 +130,7 @@ def sums_of(
 def counted_sums(
     rows: PartEvents, events: Iterable[BinaryEvent], n_events: int, how: Split, *, exact: bool
 ) -> EventSums:
-    """What events add up to, by distinct forecast or in bins."""
+    """The sums of events, by distinct forecast or in bins."""
     level = EXACT if exact else 0
     tables: dict[int, Keyed] = {}
 
@@ -139,8 +139,8 @@ def counted_sums(
         ranked = np.clip(event.ranked, 0.0, 1.0) if exact else event.ranked
         tables[len(tables)] = Keyed((Run.of_values(ranked, forecast_keys, level, columns),))
 
-    found = sums_of(rows, events, n_events, how, count)
-    return replace(found, forecasts=KeyedSums(forecast_keys, level, tables)).fitting()
+    sums = sums_of(rows, events, n_events, how, count)
+    return replace(sums, forecasts=KeyedSums(forecast_keys, level, tables)).fitting()
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class EventRecipe(Recipe[EventSums]):
     with_top: bool = field(default=True, repr=False)
 
     def how(self, n_classes: int) -> Split:
-        """How the events are scored; of two classes there are always both."""
+        """The score of the events; of two classes there are always both."""
         names = {("squared", True): "rps", ("log", True): "ranked_log", ("squared", False): "brier"}
         return split(RULES[names.get((self.binary, self.thresholds), "log_score")], n_classes)
 
@@ -180,7 +180,7 @@ class EventRecipe(Recipe[EventSums]):
         """Sum up the rows of one part."""
         return self.more(part, None)
 
-    def more(self, part: Part, found: EventSums | None) -> Any:
+    def more(self, part: Part, before: EventSums | None) -> Any:
         """Sum up the rows of one part, in bins where the rows so far are; rows in memory when asked to."""
         n_classes = part.models[self.model].n_classes
         how = self.how(n_classes)
@@ -188,8 +188,8 @@ class EventRecipe(Recipe[EventSums]):
         rows, top = source.read(part), partial(source.most_likely, part)
         if part.whole:
             return in_memory(rows, n, how, top=top, sample=partial(self.sample, part))
-        events = itertools.chain(rows.each(), (make() for make in [top] if self.with_top))
-        exact = (found is None or found.exact) and not _too_many(rows, n + self.with_top)
+        events = itertools.chain(rows.events(), (make() for make in [top] if self.with_top))
+        exact = (before is None or before.exact) and not _too_many(rows, n + self.with_top)
         sums = counted_sums(rows, events, n, how, exact=exact)
         return replace(sums, sample=self.sample(part))
 
@@ -213,8 +213,8 @@ def _too_many(rows: PartEvents, n: int) -> bool:
     if rows.n_rows * n <= most:
         return False
     first = slice(0, 2 * most // n)
-    found = itertools.accumulate(n_distinct(event.ranked[first]) for event in rows.each())
-    return any(n_values > most for n_values in found)
+    numbers = itertools.accumulate(n_distinct(event.ranked[first]) for event in rows.events())
+    return any(n_values > most for n_values in numbers)
 
 
 # Statements of longer lists are not counted in cells.
@@ -223,7 +223,7 @@ _LONGEST = 64
 
 @dataclass(frozen=True)
 class Statements:
-    """What the statements of all lists add up to; (P + 1) rows: the places, and the whole list.
+    """The sums of the statements of all lists; (P + 1) rows: the places, and the whole list.
 
     Attributes
     ----------
@@ -268,9 +268,9 @@ class Statements:
 
         def count(a: int, b: int) -> tuple[Floats, Floats]:
             tables, sums = np.zeros((3, n_events, N_CELLS)), np.zeros((n_events, 4))
-            own = w if len(w) == 1 else w[a:b]
+            weights = w if len(w) == 1 else w[a:b]
             given = (lists.classes, lists.confidences, lists.offsets[a : b + 1], batch.survey.total[a:b])
-            count_statements(*given, batch.y[a:b], own, *tables, sums)
+            count_statements(*given, batch.y[a:b], weights, *tables, sums)
             return tables, sums
 
         with ThreadPoolExecutor(n_cores()) as pool:
@@ -291,7 +291,7 @@ class Statements:
         yield WHOLE, slice(last, last + 1)
 
     def sums(self, places: int) -> dict[str, EventSums]:
-        """What is known of every event, whose cells are like distinct confidences."""
+        """The sums of every event, whose cells are like distinct confidences."""
         return {name: self._sums(name, rows) for name, rows in self._events(places)}
 
     def _sums(self, name: str, rows: slice) -> EventSums:
@@ -301,7 +301,7 @@ class Statements:
         filled = weight > 0
         weight, claimed, happened = weight[filled], claimed[filled], happened[filled]
         squares, hits, variance = (
-            float(each[rows].sum()) for each in (self.squares, self.hits, self.variance)
+            float(column[rows].sum()) for column in (self.squares, self.hits, self.variance)
         )
         total, hit = float(weight.sum()), float(happened.sum())
         totals = [float(claimed.sum()), hit, variance, squares - 2 * hits + hit, 0.0]
@@ -323,7 +323,7 @@ WEIGHT, LENGTH, LEFT_OUT = range(3)
 
 
 class ListSums(Summary, kind="event histograms of lists"):
-    """What is known of the events of lists, without the lists.
+    """The sums of the events of lists, without the lists.
 
     Attributes
     ----------
@@ -362,20 +362,20 @@ class ListEventRecipe(Recipe[ListSums]):
     scored: bool = False
     cells: bool = field(default=False, metadata=LATER)
 
-    def check(self, found: ListSums) -> None:
+    def check(self, sums: ListSums) -> None:
         """Refuse sums of other events."""
-        missing = set(self.names(found)).symmetric_difference(found.events)
+        missing = set(self.names(sums)).symmetric_difference(sums.events)
         # Invalid lists may have an empty valid sublist, whatever their length.
-        if missing - ({LISTED} if self.scored and found.n_invalid else set()):
+        if missing - ({LISTED} if self.scored and sums.n_invalid else set()):
             raise UnreadableError("is about other events", "events")
 
-    def names(self, found: ListSums) -> list[str]:
+    def names(self, sums: ListSums) -> list[str]:
         """The events that lists of these lengths have."""
-        if not found.n_lists:
+        if not sums.n_lists:
             return []
         if self.scored:
-            return [*([LISTED] if found.longest else []), UNLISTED]
-        return list_event_names(found.longest, self.places)
+            return [*([LISTED] if sums.longest else []), UNLISTED]
+        return list_event_names(sums.longest, self.places)
 
     def take(self, part: Part) -> ListSums:
         """Sum up the lists of one part."""
@@ -383,12 +383,12 @@ class ListEventRecipe(Recipe[ListSums]):
 
     def more(self, part: Part, before: ListSums | None) -> ListSums:
         """Sum up the lists of one part, in bins where the lists so far are; lists in memory when asked to."""
-        found = lists_of(part, self.model)
-        if not found.n_lists:
+        lists_read = lists_of(part, self.model)
+        if not lists_read.n_lists:
             return ListSums({}, Sum.zeros((3,)), 0, 0, 0)
-        w = np.ones(found.n_lists) if found.weights is None else found.weights
-        numbers = found.n_lists, found.n_invalid, found.longest
-        scored = found.as_scored() if self.scored else found
+        w = np.ones(lists_read.n_lists) if lists_read.weights is None else lists_read.weights
+        numbers = lists_read.n_lists, lists_read.n_invalid, lists_read.longest
+        scored = lists_read.as_scored() if self.scored else lists_read
         left_out = scored.left_out if self.scored else np.zeros(1)
         sums = Sum.of([w.sum(), (w * scored.lists.lengths).sum(), (w * left_out).sum()])
         names = tuple(scored.scored() if self.scored else scored.stated(self.places))
@@ -398,14 +398,14 @@ class ListEventRecipe(Recipe[ListSums]):
             # There, weights are relative to the largest.
             sums = Sum.of(sums.high / w.max())
             return ListSums(Statements.of(lists).sums(self.places), sums, *numbers)
-        rows = ListSource(self.model, names, self.scored).of(found)
+        rows = ListSource(self.model, names, self.scored).of(lists_read)
         events: dict[str, Events] = {}
         for i, name in enumerate(names):
             if part.whole:
                 events[name] = in_memory(rows, 1, SQUARED, first=i)
                 continue
             exact = before is None or name not in before.events or before.events[name].exact
-            events[name] = counted_sums(rows, rows.each([i]), 1, SQUARED, exact=exact)
+            events[name] = counted_sums(rows, rows.events([i]), 1, SQUARED, exact=exact)
         return ListSums(events, sums, *numbers)
 
 
@@ -435,24 +435,24 @@ class AllEvents:
 
     @classmethod
     def of(
-        cls, found: Events | ListSums, how: Split, names: Sequence[str], model: str, *, scored: bool = False
+        cls, summary: Events | ListSums, how: Split, names: Sequence[str], model: str, *, scored: bool = False
     ) -> AllEvents:
         """The classes or thresholds of distributions, or the events of lists that have one; with weight."""
-        if isinstance(found, ListSums):
-            check_weight(float(found.totals.high[WEIGHT]))
-            names = tuple(name for name in names if name in found.events)
-            sums, alone = tuple(found.events[name] for name in names), tuple((name,) for name in names)
+        if isinstance(summary, ListSums):
+            check_weight(float(summary.totals.high[WEIGHT]))
+            names = tuple(name for name in names if name in summary.events)
+            sums, alone = tuple(summary.events[name] for name in names), tuple((name,) for name in names)
             return cls(how, sums, alone, ListSource(model, names, scored))
-        if found.rows is None:
-            check_weight(float(found.weight.high[0]))
-        return cls(how, (found,), (tuple(names),), RowEvents(model, how))
+        if summary.rows is None:
+            check_weight(float(summary.weight.high[0]))
+        return cls(how, (summary,), (tuple(names),), RowEvents(model, how))
 
     @property
     def last(self) -> Events:
         """The sums of the event that all rows have an element of."""
         return self.sums[-1]
 
-    def each(self) -> Iterator[Callable[[], SummedEvent]]:
-        """What gives each event."""
+    def makers(self) -> Iterator[Callable[[], SummedEvent]]:
+        """Functions that make the events."""
         for sums, names in zip(self.sums, self.names, strict=True):
-            yield from sums.each(names)
+            yield from sums.makers(names)

@@ -107,15 +107,15 @@ def reliability(
         recipe = ListEventRecipe(model, check_places(places), cells=handle.whole and not resamples)
     else:
         refuse_places(places)
-    found = handle.summarise({"events": recipe})
-    diagram = read_reliability(found["events"], recipe, handle, plan, again=True)
+    summaries = handle.summarise({"events": recipe})
+    diagram = read_reliability(summaries["events"], recipe, handle, plan, again=True)
     if not handle.lists:
-        diagram = replace(diagram, n_rows=found.n_rows)
-    return diagram.with_skipped(found.skipped)
+        diagram = replace(diagram, n_rows=summaries.n_rows)
+    return diagram.with_skipped(summaries.skipped)
 
 
 def read_reliability(
-    found: Events | ListSums,
+    sums: Events | ListSums,
     recipe: EventRecipe | ListEventRecipe,
     handle: Handle,
     plan: Resampling,
@@ -123,31 +123,31 @@ def read_reliability(
     again: bool = False,
 ) -> Reliability:
     """The curves from sums; bands of groups take a second look at rows, which may be read again for it."""
-    if isinstance(found, ListSums):
+    if isinstance(sums, ListSums):
         assert isinstance(recipe, ListEventRecipe)
-        first, events = 0, AllEvents.of(found, SQUARED, recipe.names(found), recipe.model)
+        first, events = 0, AllEvents.of(sums, SQUARED, recipe.names(sums), recipe.model)
     else:
         assert isinstance(recipe, EventRecipe)
         how = recipe.how(handle.n_classes)
         # Two classes without an order have one curve.
         first = int(handle.n_classes == 2 and not how.thresholds)
-        events = AllEvents.of(found, how, event_names(handle.class_names, how), recipe.model)
+        events = AllEvents.of(sums, how, event_names(handle.class_names, how), recipe.model)
     look = _second_look(events, handle, again=again) if plan.replicates else None
-    numbered = enumerate(events.each())
+    numbered = enumerate(events.makers())
     curves = [curve_of(i, make(), events.how, plan, look) for i, make in numbered if i >= first]
     about = events.how.thresholds, handle.n_classes, plan.replicates, plan.confidence, plan.seed
-    if not isinstance(found, ListSums):
-        return Reliability(tuple(curves), about[0], found.n_rows, *about[1:])
+    if not isinstance(sums, ListSums):
+        return Reliability(tuple(curves), about[0], sums.n_rows, *about[1:])
     assert isinstance(recipe, ListEventRecipe)
     return ListReliability(
         tuple(curves),
         about[0],
-        found.n_lists,
+        sums.n_lists,
         *about[1:],
-        read_claims(found, recipe.places),
-        found.longest,
-        found.n_invalid,
-        in_cells=recipe.cells and found.events[WHOLE].rows is None,
+        read_claims(sums, recipe.places),
+        sums.longest,
+        sums.n_invalid,
+        in_cells=recipe.cells and sums.events[WHOLE].rows is None,
     )
 
 
@@ -156,7 +156,7 @@ def _second_look(events: AllEvents, handle: Handle, *, again: bool) -> SecondLoo
     sums, how = events.last, events.how
     if sums.n_groups is None or (sums.rows is None and not again):
         return None
-    made = [make() for make in events.each()]
+    made = [make() for make in events.makers()]
     cells = [EventCells.of(event, how, copies=False) for event in made]
     observed = [event.components(how)[0] for event in made]
     recipe = SecondRecipe.of(events.source, cells, observed, (1.0,) * len(made), sums, copies=False)

@@ -41,7 +41,7 @@ class MappedModel:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ScoreMap(Tabled, MaySkip):
-    """Where models lose: miscalibration, which recalibration can mend, or too little discrimination.
+    """The losses of models: miscalibration, which recalibration can mend, or too little discrimination.
 
     Attributes
     ----------
@@ -166,13 +166,14 @@ def score_map(
     chosen = parse(rule) if rule is not None else headline_rule(ordered=ordered)
     order_matters = needs_order([chosen], ordered=ordered)
     handle = open_rows(y, forecasts, ordered=order_matters, dense=True, named="forecasts", **read)
-    found = handle.summarise({model: event_recipe(handle, model, chosen) for model in handle.models})
+    summaries = handle.summarise({model: event_recipe(handle, model, chosen) for model in handle.models})
     plan = Resampling(replicates=0)
-    parts = {model: read_decomposition(found[model], chosen, handle, plan) for model in handle.models}
+    parts = {model: read_decomposition(summaries[model], chosen, handle, plan) for model in handle.models}
     models = [
-        MappedModel(name, own.score, own.miscalibration, own.discrimination) for name, own in parts.items()
+        MappedModel(name, part.score, part.miscalibration, part.discrimination)
+        for name, part in parts.items()
     ]
     first = next(iter(parts.values()))
     ranked = sorted(models, key=lambda model: model.score)
-    result = ScoreMap(ranked, name_of(chosen), first.uncertainty, found.n_rows)
-    return result.with_skipped(found.skipped)
+    result = ScoreMap(ranked, name_of(chosen), first.uncertainty, summaries.n_rows)
+    return result.with_skipped(summaries.skipped)

@@ -41,7 +41,7 @@ def log_odds(event: BinaryEvent) -> Floats:
 
 
 class Overlap(Summary):
-    """Where the log odds of rows with and without an event lie: what decides whether there is a fit.
+    """The ranges of the log odds of rows with and without an event, which decide whether there is a fit.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Overlap(Summary):
 
     @property
     def certain(self) -> int:
-        """How many rows had a forecast of 0 or 1."""
+        """The number of rows with a forecast of 0 or 1."""
         return self.n - self.finite
 
     @property
@@ -274,8 +274,8 @@ def fit_slopes(
         handle.one_model() if model is None else model, ordered, places if handle.lists else None
     )
     names = _names(handle, ordered, places)
-    found = handle.summarise({name: LookRecipe(source, i) for i, name in enumerate(names)})
-    looks = {name: found[name] for name in names if found[name].overlap.n}
+    summaries = handle.summarise({name: LookRecipe(source, i) for i, name in enumerate(names)})
+    looks = {name: summaries[name] for name in names if summaries[name].overlap.n}
     check_weight(float(bool(looks)))
     fits = {name: _Fit.of(source, names.index(name), look) for name, look in looks.items()}
     for _ in range(_STEPS):
@@ -298,7 +298,7 @@ def fit_slopes(
         first = heading("calibration slopes", whole.n, n_groups, handle.n_classes, ordered=ordered)
         prefix = "y " if ordered else "class "
     result = CalibrationSlopes(lines, first, prefix, whole.n, n_groups, ordered, confidence)
-    return result.with_skipped(found.skipped)
+    return result.with_skipped(summaries.skipped)
 
 
 def _names(handle: Handle, ordered: bool, places: int) -> list[str]:
@@ -315,9 +315,9 @@ def _exact(handle: Handle, fits: dict[str, _Fit]) -> None:
             name: SpreadRecipe(fit.seen, fit.sums.first.high / fit.sums.total, fit.sums.total)
             for name, fit in uneven.items()
         }
-        found = handle.summarise(recipes)
+        summaries = handle.summarise(recipes)
         for name, fit in uneven.items():
-            fit.covariance = found[name].sums.high[0]
+            fit.covariance = summaries[name].sums.high[0]
 
 
 # ---- rows --------------------------------------------------------------------------------------
@@ -343,8 +343,8 @@ class OddsRows:
         if self.owner is None:
             return UnitColumns(self.weights, (columns * self.weights)[None], self.groups)
         n, owner = self.n_owners, self.owner
-        each = np.stack([sums_at(owner, row * self.weights, n) for row in columns])
-        return UnitColumns(sums_at(owner, self.weights, n), each[None], self.groups)
+        sums = np.stack([sums_at(owner, row * self.weights, n) for row in columns])
+        return UnitColumns(sums_at(owner, self.weights, n), sums[None], self.groups)
 
 
 @dataclass(frozen=True)
@@ -357,8 +357,8 @@ class OddsSource:
 
     def event(self, part: Part, i: int) -> OddsRows:
         """One event in some rows; without any where no list is so long."""
-        found = part.once(("log odds", self), lambda: self._lists(part) if self.places else self._rows(part))
-        return found[i]
+        events = part.once(("log odds", self), lambda: self._lists(part) if self.places else self._rows(part))
+        return events[i]
 
     def _rows(self, part: Part) -> list[OddsRows]:
         rows = rows_of_part(part, self.model, ordered=self.ordered)
@@ -375,21 +375,23 @@ class OddsSource:
         empty = None if groups is None else Groups(np.zeros(0, np.int64), groups.labels)
         nothing = OddsRows(none, none.astype(bool), none, groups=empty)
         events = [nothing] * (self.places + 2)
-        found = ListEvents.of(part.models[self.model], "calibration slopes")
-        if not found.n_lists:
+        lists = ListEvents.of(part.models[self.model], "calibration slopes")
+        if not lists.n_lists:
             return events
-        weights = np.ones(found.n_lists) if found.weights is None else scaled(part, found.weights)
-        for event in (make() for make in found.stated(self.places).values()):
+        weights = np.ones(lists.n_lists) if lists.weights is None else scaled(part, lists.weights)
+        for event in (make() for make in lists.stated(self.places).values()):
             odds = log_odds(event)
-            w, own = event.of_rows(weights), found.groups
+            w, groups = event.of_rows(weights), lists.groups
             if event.name == ANY:
-                rows = OddsRows(odds, event.happened, w, event.owner, own, found.n_lists)
+                rows = OddsRows(odds, event.happened, w, event.owner, groups, lists.n_lists)
                 events[self.places] = rows
                 continue
-            own = None if own is None else Groups(event.of_rows(own.codes), own.labels)
+            groups = None if groups is None else Groups(event.of_rows(groups.codes), groups.labels)
             last = event.name == WHOLE
             at = -1 if last else int(event.name.split()[-1]) - 1
-            events[at] = OddsRows(odds, event.happened, w, groups=own, invalid=found.n_invalid if last else 0)
+            events[at] = OddsRows(
+                odds, event.happened, w, groups=groups, invalid=lists.n_invalid if last else 0
+            )
         return events
 
 
@@ -397,7 +399,7 @@ class OddsSource:
 
 
 class LogOddsBins(Summary, kind="log odds"):
-    """Where the log odds of an event lie, and the sums of w, w where it happened and w*x in bins of x."""
+    """The ranges of the log odds of an event, and the sums of w, w where it happened and w*x in bins of x."""
 
     overlap: Overlap = merges(Valued(Overlap, flat=True))
     bins: Keyed = merges(Valued(Keyed))
@@ -463,11 +465,11 @@ class FitRecipe(UnitRecipe):
         """The number of the step, and coefficients without their last digits, in which sums in another order
         or another NumPy differ. 0.2.0 saved all digits.
         """
-        own = self.regression
+        regression = self.regression
         rounded = Regression(
-            np.round(own.coefficients, _DIGITS) + 0.0,
-            round(own.centre, _DIGITS) + 0.0,
-            float(f"{own.scale:.{_DIGITS}e}"),
+            np.round(regression.coefficients, _DIGITS) + 0.0,
+            round(regression.centre, _DIGITS) + 0.0,
+            float(f"{regression.scale:.{_DIGITS}e}"),
         )
         near = replace(self, level=round(self.level, _DIGITS) + 0.0, regression=rounded)
         return f"step {self.step} of {near!r}", repr(self)
@@ -482,7 +484,7 @@ class FitRecipe(UnitRecipe):
         z = self.regression.coefficients @ columns
         chance, plain = expit(z), expit(self.level + x)
         curved = chance * expit(-z)
-        found = np.stack(
+        addends = np.stack(
             [
                 h - plain,
                 *(columns * (h - chance)),
@@ -494,7 +496,7 @@ class FitRecipe(UnitRecipe):
                 -log_expit(sign * z),
             ]
         )
-        return rows.summed(np.where(finite, found, 0.0))
+        return rows.summed(np.where(finite, addends, 0.0))
 
 
 @dataclass

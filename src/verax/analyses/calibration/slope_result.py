@@ -112,9 +112,9 @@ class CalibrationSlopes(Tabled, MaySkip):
     lines : tuple of CalibrationLine
         Slope and intercept of each event.
     heading : str
-        What the events are, in words.
+        The kind of events, in words.
     prefix : str
-        What stands before the name of an event in a table.
+        The words before the name of an event in a table.
     n_rows : int
         The number of rows.
     n_groups : int or None
@@ -179,7 +179,7 @@ class CalibrationSlopes(Tabled, MaySkip):
         known = [(p, line) for p, line in zip(self.adjusted, self.lines, strict=True) if not math.isnan(p)]
         if not known:
             return None
-        p, line = min(known, key=lambda each: each[1].p_value)
+        p, line = min(known, key=lambda pair: pair[1].p_value)
         return line, p
 
     def _tables(self) -> list[Table]:

@@ -99,14 +99,14 @@ def smooth_ece(
             "bandwidth", bandwidth, "must be a number from 0.001 to 1", lambda value: _LEAST <= value <= 1
         )
     handle = open_rows(y, p, single=True, **read)
-    found: list[float | None] = [None]
+    errors: list[float | None] = [None]
     for terms in _TERMS:
         if bandwidth is not None and bandwidth < _ENOUGH / (math.pi * terms):
             continue
-        found = [_error(own, bandwidth) for own in _cosines(handle, kind, terms)]
-        if None not in found:
+        errors = [_error(cosines, bandwidth) for cosines in _cosines(handle, kind, terms)]
+        if None not in errors:
             break
-    return float(np.mean([value for value in found if value is not None]))
+    return float(np.mean([value for value in errors if value is not None]))
 
 
 # ---- sums ----------------------------------------------------------------------------------------
@@ -152,9 +152,9 @@ class CosineRecipe(Recipe[CosineSums]):
 
     def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
         """The numbers of sums and of events."""
-        each = self.kind == "classwise"
-        events = {"events": known["classes"]} if each and "classes" in known else {"events": 1}
-        return {"terms": 1 + self.terms} | ({} if each and "classes" not in known else events)
+        classwise = self.kind == "classwise"
+        events = {"events": known["classes"]} if classwise and "classes" in known else {"events": 1}
+        return {"terms": 1 + self.terms} | ({} if classwise and "classes" not in known else events)
 
     def take(self, part: Part) -> CosineSums:
         """The sums of some rows."""
@@ -180,10 +180,10 @@ def _error(cosines: Floats, bandwidth: float | None) -> float | None:
     if bandwidth is not None:
         return smoothed(cosines, bandwidth)
     least = max(_LEAST, _ENOUGH / (math.pi * len(cosines)))
-    found = smoothed(cosines, least)
-    if found <= least:
+    error = smoothed(cosines, least)
+    if error <= least:
         # The error falls as the bandwidth grows, so the one that equals it is smaller still.
-        return found if least == _LEAST else None
+        return error if least == _LEAST else None
     low, high = least, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Where the binary events of a part come from: the classes or thresholds of rows, or top lists.
+"""Binary events of the rows of a part: of classes, thresholds or top lists.
 
 A list has the class at each place, any listed class, and the whole list. One with confidences t_1, ..., t_k
 and the rest r divides all outcomes into k + 1 events: the class at each place, and "not listed". Their Brier
@@ -40,7 +40,7 @@ from verax.scores.rules import Brier
 
 # The number of first places that have an event of their own unless another number is asked for.
 PLACES = 10
-# What the events other than places are called: those that are stated, and those that are scored.
+# The names of the events other than places: those that are stated, and those that are scored.
 ANY, WHOLE = "any place", "whole list"
 LISTED, UNLISTED = "listed", "not listed"
 # How an event of a list is scored, by itself.
@@ -48,7 +48,7 @@ SQUARED = Split("squared error", "the squared error of the event", False, "squar
 
 
 def place_name(place: int) -> str:
-    """What the event of one place is called; places are counted from 1."""
+    """The name of the event of one place; places are counted from 1."""
     return f"place {place}"
 
 
@@ -59,7 +59,7 @@ def list_event_names(longest: int, places: int) -> list[str]:
 
 
 def check_places(places: int | None) -> int:
-    """How many places to look at."""
+    """The number of places to look at."""
     if places is None:
         return PLACES
     check_count("places", places)
@@ -109,10 +109,10 @@ class ListEvents:
             check_one_way(groups, what)
         batch = rows.batch(0, rows.n_rows)
         place = _places(batch.lists, batch.y)
-        found = cls(batch.lists, batch.survey, place, batch.weights, groups, rows.n_classes)
+        events = cls(batch.lists, batch.survey, place, batch.weights, groups, rows.n_classes)
         if batch.weights is not None and not batch.weights.all():
-            return found.taken(np.flatnonzero(batch.weights > 0))
-        return found
+            return events.taken(np.flatnonzero(batch.weights > 0))
+        return events
 
     def taken(self, rows: Ints) -> ListEvents:
         """Some of the lists."""
@@ -132,7 +132,7 @@ class ListEvents:
 
     @property
     def n_invalid(self) -> int:
-        """How many of them are invalid."""
+        """The number of invalid ones."""
         return int(np.count_nonzero(self.survey.kept < self.lists.lengths))
 
     @property
@@ -143,7 +143,7 @@ class ListEvents:
     # ---- what is stated --------------------------------------------------------------------
 
     def stated(self, places: int) -> dict[str, Callable[[], BinaryEvent]]:
-        """What makes the first places, any place, and the whole list, by name."""
+        """Functions that make the first places, any place, and the whole list, by name."""
         named = {place_name(i): partial(self.at, i) for i in range(1, min(places, self.longest) + 1)}
         return {**named, **({ANY: self.entries} if self.longest else {}), WHOLE: self.whole}
 
@@ -177,7 +177,7 @@ class ListEvents:
     # ---- what is scored --------------------------------------------------------------------
 
     def scored(self) -> dict[str, Callable[[], BinaryEvent]]:
-        """What makes the events of the score: all listed classes together, and that none is the outcome."""
+        """Functions that make the events of the score: all listed classes, and that none is the outcome."""
         return {**({LISTED: self._listed} if self.longest else {}), UNLISTED: self._unlisted}
 
     def _listed(self) -> BinaryEvent:
@@ -200,7 +200,7 @@ class ListEvents:
 
     @property
     def left_out(self) -> Floats:
-        """What the padded Brier score of each list has more than that of its events."""
+        """The padded Brier score of each list beyond that of its events."""
         left, unlisted = self.survey.unaccounted, (self.place == 0).astype(float)
         others = as_float(self.n_classes) - self.lists.lengths
         within = np.where(others > 0, 1 - 1 / np.maximum(others, 1.0), 0.0)
@@ -217,7 +217,7 @@ def _places(lists: Ragged, y: Ints) -> Ints:
 
 
 def split_of_lists(rule: Rule, n_classes: int) -> Split:
-    """How the events of lists add up to a score."""
+    """The way the events of lists add up to a score."""
     inner = rule.rule if isinstance(rule, Padded) else rule
     if inner.ordinal:
         raise RuleError(NO_ORDER)
@@ -234,9 +234,6 @@ def split_of_lists(rule: Rule, n_classes: int) -> Split:
 # Weights in memory beyond this, or below one over it, are scaled, so that no sum of squares overflows.
 _EXTREME = 2.0**256
 
-# The events one after the other: all, or only some of them by their numbers.
-Each = Callable[..., Iterator[BinaryEvent]]
-
 
 @dataclass(frozen=True)
 class PartEvents:
@@ -250,7 +247,7 @@ class PartEvents:
         The group of each row.
     n_rows : int
         The number of rows, N.
-    each : callable
+    events : callable
         Yields the events one after the other: all of them, or only some by their numbers.
     taken : callable
         Makes the same of the rows from one place to another.
@@ -261,7 +258,7 @@ class PartEvents:
     weights: Floats | None
     groups: Groups | None
     n_rows: int
-    each: Each
+    events: Callable[..., Iterator[BinaryEvent]]
     taken: Callable[[int, int], PartEvents]
     entries: bool = False
 
@@ -286,7 +283,7 @@ class PartEvents:
 
 
 class EventSource(ABC):
-    """Where the events of a part come from. Sources are sent along with recipes."""
+    """The source of the events of a part. Sources are sent along with recipes."""
 
     @abstractmethod
     def read(self, part: Part) -> PartEvents:
@@ -302,7 +299,7 @@ class RowEvents(EventSource):
     model : str
         The model whose forecasts they are.
     how : Split
-        What the events are.
+        The kind of events.
     """
 
     model: str
@@ -355,18 +352,18 @@ class ListSource(EventSource):
         """The events of a part."""
         return self.of(lists_of(part, self.model))
 
-    def of(self, found: ListEvents) -> PartEvents:
+    def of(self, lists: ListEvents) -> PartEvents:
         """The events of lists that were read."""
-        return self._of(found.as_scored() if self.scored else found)
+        return self._of(lists.as_scored() if self.scored else lists)
 
-    def _of(self, found: ListEvents) -> PartEvents:
-        makes = found.scored() if self.scored else found.stated(len(self.names))
-        each = partial(_each_of, [makes.get(name, partial(_nothing, name)) for name in self.names])
+    def _of(self, lists: ListEvents) -> PartEvents:
+        makes = lists.scored() if self.scored else lists.stated(len(self.names))
+        events = partial(_each_of, [makes.get(name, partial(_nothing, name)) for name in self.names])
 
         def taken(start: int, stop: int) -> PartEvents:
-            return self._of(found.taken(np.arange(start, stop)))
+            return self._of(lists.taken(np.arange(start, stop)))
 
-        return PartEvents(found.weights, found.groups, found.n_lists, each, taken, entries=True)
+        return PartEvents(lists.weights, lists.groups, lists.n_lists, events, taken, entries=True)
 
 
 def _events_of(
@@ -382,11 +379,11 @@ def _events_of(
 
     def taken(start: int, stop: int) -> PartEvents:
         some = slice(start, stop)
-        own = None if weights is None else weights[some]
-        return _events_of(y[some], p[some], own, _some_of(groups, some), how, names, decimals)
+        some_weights = None if weights is None else weights[some]
+        return _events_of(y[some], p[some], some_weights, _some_of(groups, some), how, names, decimals)
 
-    each = partial(binary_events, y, p, how, names, decimals)
-    return PartEvents(weights, groups, len(y), each, taken)
+    events = partial(binary_events, y, p, how, names, decimals)
+    return PartEvents(weights, groups, len(y), events, taken)
 
 
 def _some_of(groups: Groups | None, rows: Any) -> Groups | None:
@@ -436,8 +433,8 @@ def usable(part: Part, weights: Floats | None) -> Floats | None:
 
 def lists_of(part: Part, model: str) -> ListEvents:
     """The lists of a part that have weight."""
-    found = ListEvents.of(part.models[model], "calibration")
-    return replace(found, weights=usable(part, found.weights))
+    lists = ListEvents.of(part.models[model], "calibration")
+    return replace(lists, weights=usable(part, lists.weights))
 
 
 def labels_of(forecasts: Forecasts) -> list[str]:

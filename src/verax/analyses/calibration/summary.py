@@ -1,4 +1,4 @@
-"""How good probabilities are beyond their mean score: skill, miscalibration, discrimination and ECE."""
+"""Measures of probabilities beyond their mean score: skill, miscalibration, discrimination and ECE."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CalibrationSummary(Tabled, MaySkip):
     uncertainty : float
         The score of the constant forecast of the frequencies.
     reference : str
-        What skill is measured against: "frequencies", or "uniform" (empty lists) for top lists.
+        The reference of the skill: "frequencies", or "uniform" (empty lists) for top lists.
     """
 
     rule: str
@@ -84,10 +84,12 @@ class CalibrationSummary(Tabled, MaySkip):
             "rule": self.rule,
             "quantity": self.quantity,
             "reference": self.reference,
-            **{name: found.mean for name, found in self.measures.items()},
+            **{name: measure.mean for name, measure in self.measures.items()},
             "uncertainty": self.uncertainty,
             "intervals": {
-                name: list(found.interval) for name, found in self.measures.items() if found.interval.defined
+                name: list(measure.interval)
+                for name, measure in self.measures.items()
+                if measure.interval.defined
             },
             **self._noted(),
         }
@@ -96,14 +98,14 @@ class CalibrationSummary(Tabled, MaySkip):
         """A row per measure, with the ends of its interval."""
         of = self.rule if self.rule == self.quantity else f"{self.rule} and {self.quantity}"
         measures = list(self.measures.values())
-        known = any(found.interval.defined for found in measures)
+        known = any(measure.interval.defined for measure in measures)
         columns = [
             Column("rule", value=lambda _: self.rule),
             Column("measure", f"calibration by {of}", value="name", right=False, brief="calibration"),
             Column("value", "value", "z.4f", "mean"),
             Column("low high", "interval" if known else "", "z.4f", "interval"),
             Column("orientation"),
-            Column("", "what it is", lambda found: found.summary, right=False),
+            Column("", "what it is", lambda measure: measure.summary, right=False),
         ]
         return [Table(columns, measures)]
 
@@ -203,8 +205,8 @@ def add_skill(
     """
     rule, plan = stored_rule(parts.rule), parts.resampling
     handle = open_rows(y, {"model": p}, ordered=needs_order([rule]), **read)
-    found = {} if parts.intervals is None else parts.intervals
-    skill, interval = _skill(handle, rule, plan, with_interval=bool(found))
+    by_part = {} if parts.intervals is None else parts.intervals
+    skill, interval = _skill(handle, rule, plan, with_interval=bool(by_part))
     named = not isinstance(parts, ListDecomposition) or parts.mean_length > 0
     values = {
         "skill": skill,
@@ -212,7 +214,7 @@ def add_skill(
         "discrimination": parts.discrimination,
         "ece": ece(handle) if named else math.nan,
     }
-    intervals = {name: found[name] for name in ("miscalibration", "discrimination") if found}
+    intervals = {name: by_part[name] for name in ("miscalibration", "discrimination") if by_part}
     if interval is not None:
         intervals["skill"] = interval
     more = [name for name in also if name not in values]
@@ -222,7 +224,7 @@ def add_skill(
     others = {name: measure_of(one_way, name, ordered=ordered, confidence=plan.confidence) for name in more}
     if one_way is not handle:
         none = Interval.undefined("there are two kinds of groups", confidence=plan.confidence)
-        others = {name: replace(found, interval=none) for name, found in others.items()}
+        others = {name: replace(measure, interval=none) for name, measure in others.items()}
     return _summary(parts, values, intervals, others).with_skipped(parts.skipped)
 
 
@@ -244,8 +246,8 @@ def measure_of(handle: Handle, name: str, *, ordered: bool, confidence: float) -
         # Imported here: it imports SciPy, which takes longer than scoring a small file.
         from verax.analyses.calibration.slope import calibration_slope
 
-        found = calibration_slope(handle, confidence=confidence).lines[0]
-        return Measure(name, getattr(found, name), getattr(found, f"{name}_interval"), *MEASURES[name])
+        line = calibration_slope(handle, confidence=confidence).lines[0]
+        return Measure(name, getattr(line, name), getattr(line, f"{name}_interval"), *MEASURES[name])
     if name == "c_index":
         score = c_index(handle, confidence=confidence)
     else:
@@ -287,11 +289,11 @@ def _skill(
         return skill_against(handle, rule, reference, plan), None
     settings: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
     try:
-        found = compare(handle, rule=rule, reference=reference, **settings)
+        comparison = compare(handle, rule=rule, reference=reference, **settings)
     except InputError as error:
         if error.argument != "groups":
             raise
         why = "class frequencies are those of the other groups, and there is only one"
         return math.nan, Interval.undefined(why, confidence=plan.confidence)
-    model = found.models[name_of(rule)][0]
+    model = comparison.models[name_of(rule)][0]
     return model.skill, model.skill_interval

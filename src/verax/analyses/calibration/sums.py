@@ -1,4 +1,4 @@
-"""What is known of the events of rows, counted by distinct forecast, or by bins where there are too many.
+"""Sums of the events of rows by distinct forecast, or by bins where there are too many.
 
 Beside the sums a few rows are kept, those with the smallest hashes of their probabilities: they tell how the
 events of a forecast depend on each other. So they are the same wherever the rows are and however they are
@@ -37,12 +37,12 @@ from verax.kernels.ledger import compiles
 
 # How many different rows are kept: fewer where they have very many classes.
 KEPT, _FEWEST, _NUMBERS = 256, 16, 2**17
-# What the probabilities of a row are multiplied by before they are added up and hashed.
+# The factors of the probabilities of a row before they are added up and hashed.
 _GOLDEN = (5**0.5 - 1) / 2
 
 
 def _most(n_classes: int) -> int:
-    """How many different rows are kept."""
+    """The number of different rows that are kept."""
     return int(min(KEPT, max(_FEWEST, _NUMBERS // n_classes)))
 
 
@@ -68,7 +68,7 @@ def sample_of(p: Floats, weights: Floats | None) -> Keyed:
 
 
 def _smallest(keys: Any, most: int) -> Ints:
-    """Where the smallest different keys are; and others."""
+    """The places of the smallest different keys; and of others."""
     if len(keys) > 4 * most:
         least = np.partition(keys, 2 * most)[2 * most]
         at = np.flatnonzero(keys <= least)
@@ -141,7 +141,7 @@ def sorted_rows(event: BinaryEvent) -> Any:
 
 @dataclass(frozen=True)
 class Walk:
-    """What one pass over the rows of an event, which count alike, found.
+    """The results of one pass over the rows of an event, which count alike.
 
     Attributes
     ----------
@@ -229,7 +229,7 @@ class _Forecasts(Spec):
         return f"self.{name}.merge(other.{name})"
 
     def pack(self, value: KeyedSums) -> dict[str, Any]:
-        runs = {i: own.total for i, own in sorted(value.tables.items())}
+        runs = {i: table.total for i, table in sorted(value.tables.items())}
         exact = value.level == EXACT
         binned = [replace(run, keys=run.keys + _SPAN * i) for i, run in runs.items() if not exact]
         return {
@@ -245,7 +245,7 @@ class _Forecasts(Spec):
             raise UnreadableError("has both exact values and bins", "values")
         within(bins.keys, 0, _SPAN * (n_events + 1) - 1)
         ends = np.searchsorted(bins.keys, _SPAN * np.arange(n_events + 2)).tolist()
-        runs = {whole_number(i, 0, n_events): Run.from_values(mapping(own)) for i, own in values.items()}
+        runs = {whole_number(i, 0, n_events): Run.from_values(mapping(table)) for i, table in values.items()}
         for i in range(n_events + 1 if level != EXACT else 0):
             run = bins.at(slice(ends[i], ends[i + 1]))
             runs[i] = replace(run, keys=run.keys - _SPAN * i)
@@ -258,7 +258,7 @@ class _Forecasts(Spec):
 
 
 class EventSums(Summary, kind="event histograms", version=3):
-    """What is known of the events of rows, without the rows.
+    """The sums of the events of rows, without the rows.
 
     Attributes
     ----------
@@ -296,8 +296,8 @@ class EventSums(Summary, kind="event histograms", version=3):
         return {"values": {}, "sample": None, **values}
 
     def _merged(self) -> EventSums:
-        found = self if self.sample is None else replace(self, sample=trimmed(self.sample))
-        return found.fitting()
+        sums = self if self.sample is None else replace(self, sample=trimmed(self.sample))
+        return sums.fitting()
 
     def _check(self) -> None:
         # The most likely class is one more event, except of lists.
@@ -365,11 +365,11 @@ class EventSums(Summary, kind="event histograms", version=3):
         return None if self.groups is None else len(self.groups)
 
     def event(self, i: int, name: str) -> SummedEvent:
-        """What is known of one event."""
+        """One event."""
         return SummedEvent(name, self, i)
 
-    def each(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
-        """What gives each event, one after the other."""
+    def makers(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
+        """Functions that make the events, in order."""
         return (partial(self.event, i, name) for i, name in enumerate(names))
 
 
@@ -450,11 +450,11 @@ class EventsInMemory:
         return self.event(i, "").bins
 
     def event(self, i: int, name: str) -> SummedEvent:
-        """What is known of one event."""
+        """One event."""
         return SummedEvent(name, self, i, next(self.events([i])))
 
-    def each(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
-        """What gives each event, one after the other."""
+    def makers(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
+        """Functions that make the events, in order."""
         events = zip(names, self.events(range(self.n_events)), strict=True)
         return (partial(SummedEvent, name, self, i, event) for i, (name, event) in enumerate(events))
 
@@ -479,7 +479,7 @@ class EventsInMemory:
         return self.sums.to_bytes()
 
 
-# What is known of events, wherever their rows are.
+# The sums of events, wherever their rows are.
 Events = EventSums | EventsInMemory
 
 
@@ -521,14 +521,14 @@ class EventBins:
 
 @dataclass(frozen=True)
 class SummedEvent:
-    """What is known of one event of sums: its distinct forecasts or bins and, in memory, its rows.
+    """One event of sums: its distinct forecasts or bins and, in memory, its rows.
 
     Attributes
     ----------
     name : str
-        What the event is called.
+        The name of the event.
     sums : Events
-        What it belongs to.
+        The sums that it belongs to.
     i : int
         Its number in them.
     rows : BinaryEvent or None
@@ -575,8 +575,9 @@ class SummedEvent:
 
     @property
     def inflation(self) -> float:
-        """How many times as large as that of independent rows the variance of what happened is where rows of
-        a group share their forecasts; not where all forecasts differ, because neighbours are of other groups.
+        """The variance of what happened in groups, as a multiple of that of independent rows.
+
+        It is 1 where all forecasts differ: neighbours are of other groups then.
         """
         if self.sums.n_groups is None:
             return 1.0

@@ -1,4 +1,4 @@
-"""How uncertain the components of a score are, from a second look at the rows.
+"""The uncertainty of the components of a score, from a second look at the rows.
 
 The isotonic fit minimises the score, so estimating it has no first-order effect on the components: their
 variance is that of mean differences of losses. The second-order effect is a bias, because the fit
@@ -48,12 +48,12 @@ _FEWEST, _MOST = 20, 60
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How uncertain the score and its components are. All arrays are (4,), in their order.
+    """The uncertainty of the score and its components. All arrays are (4,), in their order.
 
     Attributes
     ----------
     bias : array
-        What the estimates exceed the values for many more rows by, on average.
+        The mean excess of the estimates over the values for many more rows.
     variance : array
         The variances of the mean differences of losses that the components are; all NaN where the rows were
         not looked at again.
@@ -118,7 +118,7 @@ class Uncertainty:
 
 
 def units_of(sums: Events, copies: float | None) -> CountedUnits:
-    """What is independent: groups, or rows; `copies` is how many there are where weights count them."""
+    """The independent units: groups, or rows; `copies` is their number where weights count them."""
     if sums.groups is not None:
         weight = sums.groups[:, 0]
         n, total, squares = int(np.count_nonzero(weight)), float(weight.sum()), float((weight**2).sum())
@@ -145,7 +145,7 @@ def refits_for(replicates: int) -> int:
 def uncertainty_of(
     optimism: Floats, plug_in: Floats, variance: Floats, units: IndependentUnits, *, certain: bool
 ) -> Uncertainty:
-    """How uncertain components are, from the gains of refits, (R, 2), what they are under the smooth
+    """The uncertainty of components, from the gains of refits, (R, 2), their values under the smooth
     recalibration, and the variances of mean losses; of log scores `certain` if a forecast that fails would
     cost an infinite loss.
     """
@@ -177,13 +177,13 @@ _TIED = 1e-9
 
 
 def n_wide(n_events: int) -> int:
-    """How many cells of the forecast the deviations of groups are summed in."""
+    """The number of cells of the forecast in which the deviations of groups are summed."""
     return max(8, min(_CELLS, _SLOTS // (8 * n_events)))
 
 
 @dataclass(frozen=True)
 class EventFit:
-    """What the second look needs to know of an event.
+    """The fit to an event, as the second look needs it.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class EventFit:
 
 
 class SecondLook(Summary, kind="second look at events"):
-    """What the rows add up to beside fits that are known.
+    """The sums of the rows beside fits that are known.
 
     Attributes
     ----------
@@ -247,7 +247,7 @@ class SecondLook(Summary, kind="second look at events"):
 
     @property
     def n_wide(self) -> int:
-        """How many wide cells there are, at most."""
+        """The largest number of wide cells."""
         return n_wide(self.expected.high.size)
 
     def random_signs(self, n: int, seed: list[int]) -> Floats:
@@ -342,14 +342,14 @@ class SecondRecipe(Recipe[SecondLook]):
             slots = max(8, min(settings.group_slots, _SLOTS // (len(fits) * n_cells)))
             names = np.sort(_hashed(labels)) if len(labels) <= slots else None
             slots = min(slots, len(labels))
-        factors, weight = tuple(how.factor * each for each in times), float(sums.weight.high[0])
+        factors, weight = tuple(how.factor * time for time in times), float(sums.weight.high[0])
         return cls(source, how, fits, tuple(times), factors, weight, copies, slots, names)
 
     @property
     def means(self) -> Floats:
         """The means of each event and of what they add up to, (E + 1, 4)."""
-        own = np.array([fit.means for fit in self.fits])
-        return np.concatenate([own, np.einsum("e,em->m", self.factors, own)[None]])
+        of_events = np.array([fit.means for fit in self.fits])
+        return np.concatenate([of_events, np.einsum("e,em->m", self.factors, of_events)[None]])
 
     def take(self, part: Part) -> SecondLook:
         """Look at the rows of one part."""
@@ -357,12 +357,12 @@ class SecondRecipe(Recipe[SecondLook]):
 
     def at(self, rows: PartEvents) -> SecondLook:
         """Look at rows."""
-        found: SecondLook | None = None
+        look: SecondLook | None = None
         for some in rows.pieces(max(1, _NUMBERS // (4 * len(self.fits)))):
-            own = self._piece(some)
-            found = own if found is None else found.merge(own)
-        assert found is not None
-        return found
+            piece = self._piece(some)
+            look = piece if look is None else look.merge(piece)
+        assert look is not None
+        return look
 
     def _piece(self, rows: PartEvents) -> SecondLook:
         n, mass = rows.n_rows, rows.mass
@@ -374,7 +374,7 @@ class SecondRecipe(Recipe[SecondLook]):
         alike = rows.weights is None and slot is None and not rows.entries and self.how.binary == "squared"
         one_pass = alike and compiles(_WORK * n * len(self.fits), "draws in cells")
         with np.errstate(invalid="ignore"):
-            for i, (event, fit) in enumerate(zip(rows.each(), self.fits, strict=True)):
+            for i, (event, fit) in enumerate(zip(rows.events(), self.fits, strict=True)):
                 at = cells_of(fit.starts, event.ranked)
                 if one_pass:
                     sums = self._compiled(event, fit, at, self.factors[i], whole)
@@ -382,13 +382,13 @@ class SecondRecipe(Recipe[SecondLook]):
                     expected.append(float(sums[4]))
                     infinite.append(0.0)
                     continue
-                own, chance = np.empty((4, len(at))), fit.chance[at]
+                parts, chance = np.empty((4, len(at))), fit.chance[at]
                 even = self.how.losses(np.array(fit.rate), np.array(1 - fit.rate), event.happened)
                 fitted = self.how.losses(fit.limit[at], 1 - fit.limit[at], event.happened)
-                own[0] = self.how.losses(event.given, event.rest, event.happened)
-                np.subtract(own[0], fitted, out=own[1])
-                np.subtract(even, fitted, out=own[2])
-                own[3] = even
+                parts[0] = self.how.losses(event.given, event.rest, event.happened)
+                np.subtract(parts[0], fitted, out=parts[1])
+                np.subtract(even, fitted, out=parts[2])
+                parts[3] = even
                 lost = self.how.expected(event.given, event.rest, chance)
                 w = event.of_rows(mass)
                 total = float((w * lost).sum())
@@ -400,12 +400,12 @@ class SecondRecipe(Recipe[SecondLook]):
                     infinite.append(0.0)
                 expected.append(total)
                 if event.owner is not None:
-                    own = np.stack([event.by_row(column, n) / self.times[i] for column in own])
-                whole += self.factors[i] * own
+                    parts = np.stack([event.by_row(column, n) / self.times[i] for column in parts])
+                whole += self.factors[i] * parts
                 if slot is None:
-                    squares.append(self._squares(own, mass, fit.means))
+                    squares.append(self._squares(parts, mass, fit.means))
                 else:
-                    columns += list(mass * own)
+                    columns += list(mass * parts)
                     place = event.of_rows(slot) * cells + fit.wide[at]
                     for j, expects in enumerate((chance, np.clip(event.given, 0.0, 1.0))):
                         gaps = sums_at(place, w * (event.happened - expects), self.slots * cells)
@@ -471,5 +471,5 @@ def looked_again(recipe: SecondRecipe, rows: PartEvents | None, handle: Handle) 
         return recipe.at(rows)
     if not handle.has_rows:
         return None
-    found: SecondLook = handle.summarise({"again": recipe})["again"]
-    return found
+    look: SecondLook = handle.summarise({"again": recipe})["again"]
+    return look
