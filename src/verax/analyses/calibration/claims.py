@@ -130,8 +130,9 @@ def overconfidence_of(forecasts: Forecasts) -> Overconfidence:
 
     >>> import numpy as np
     >>> from verax.inputs.forecasts import Forecasts
-    >>> found = overconfidence_of(Forecasts(np.array([0] * 4 + [1] * 6), np.array([[0.8, 0.2]] * 10)))
-    >>> round(found.claimed, 3), found.right, round(found.p_value, 4)
+    >>> y, p = np.array([0] * 4 + [1] * 6), np.array([[0.8, 0.2]] * 10)
+    >>> overconfidence = overconfidence_of(Forecasts(y, p))
+    >>> round(overconfidence.claimed, 3), overconfidence.right, round(overconfidence.p_value, 4)
     (0.8, 0.4, 0.0127)
     """
     summaries = InMemory({ONLY: forecasts}).summarise({"events": EventRecipe(ONLY, thresholds=False)})
@@ -247,8 +248,8 @@ def read_class_biases(events: Events, n_classes: int, *, thresholds: bool) -> li
     >>> from verax.inputs.memory import open_rows
     >>> rows = open_rows([0] * 10 + [1] * 30, np.full((40, 2), 0.5))
     >>> sums = rows.summarise({"events": EventRecipe(ONLY, False)})["events"]
-    >>> (found,) = read_class_biases(sums, 2, thresholds=False)
-    >>> found.claimed, found.happened, round(found.p_value, 4)
+    >>> (bias,) = read_class_biases(sums, 2, thresholds=False)
+    >>> bias.claimed, bias.happened, round(bias.p_value, 4)
     (0.5, 0.75, 0.0022)
     """
     weight = events.weight.high[0]

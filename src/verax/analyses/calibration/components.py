@@ -44,8 +44,8 @@ class Components(Tabled, Result):
     Examples
     --------
     >>> import verax as vx
-    >>> found = vx.decompose([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], rule="brier")
-    >>> whole = found.whole
+    >>> decomposition = vx.decompose([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], rule="brier")
+    >>> whole = decomposition.whole
     >>> round(whole.score, 3), round(whole.miscalibration, 3)
     (0.37, 0.12)
     """
@@ -220,8 +220,8 @@ class Decomposition(Tabled, MaySkip):
     Examples
     --------
     >>> import verax as vx
-    >>> found = vx.decompose([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], rule="brier")
-    >>> [part.name for part in found.parts]
+    >>> decomposition = vx.decompose([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], rule="brier")
+    >>> [part.name for part in decomposition.parts]
     ['0', '1']
     """
 
@@ -375,8 +375,8 @@ class ListDecomposition(Decomposition):
     --------
     >>> import verax as vx
     >>> lists = vx.TopLists.from_dicts([{0: 0.6, 1: 0.2}, {1: 0.7, 2: 0.2}, {2: 0.5, 0: 0.3}], n_classes=4)
-    >>> found = vx.decompose([0, 2, 2], lists, rule="brier")
-    >>> found.mean_length, [part.name for part in found.parts]
+    >>> decomposition = vx.decompose([0, 2, 2], lists, rule="brier")
+    >>> decomposition.mean_length, [part.name for part in decomposition.parts]
     (2.0, ['listed', 'not listed'])
     """
 

@@ -58,8 +58,8 @@ class ScoreMap(Tabled, MaySkip):
     --------
     >>> import verax as vx
     >>> y = [0, 1, 0, 1]
-    >>> found = vx.diagrams.score_map(y, {"sharp": [0.1, 0.9, 0.2, 0.8], "flat": [0.5] * 4}, rule="brier")
-    >>> [(m.name, round(m.score, 3), round(m.miscalibration, 3)) for m in found.models]
+    >>> diagram = vx.diagrams.score_map(y, {"sharp": [0.1, 0.9, 0.2, 0.8], "flat": [0.5] * 4}, rule="brier")
+    >>> [(m.name, round(m.score, 3), round(m.miscalibration, 3)) for m in diagram.models]
     [('sharp', 0.05, 0.05), ('flat', 0.5, 0.0)]
     """
 
@@ -157,10 +157,10 @@ def score_map(
     >>> q = rng.random(1000)
     >>> y = rng.random(1000) < q
     >>> models = {"honest": q, "too sure": q**2 / (q**2 + (1 - q) ** 2), "flat": np.full(1000, 0.5)}
-    >>> found = vx.diagrams.score_map(y, models)
-    >>> found["too sure"].miscalibration > found["honest"].miscalibration
+    >>> diagram = vx.diagrams.score_map(y, models)
+    >>> diagram["too sure"].miscalibration > diagram["honest"].miscalibration
     True
-    >>> abs(found["too sure"].discrimination - found["honest"].discrimination) < 1e-12
+    >>> abs(diagram["too sure"].discrimination - diagram["honest"].discrimination) < 1e-12
     True
     """
     chosen = parse(rule) if rule is not None else headline_rule(ordered=ordered)

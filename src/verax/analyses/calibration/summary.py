@@ -166,8 +166,8 @@ def summarize(
     --------
     >>> from verax.analyses.calibration.summary import summarize
     >>> y, p = [1, 0, 1, 1, 0, 0], [0.9, 0.6, 0.6, 0.3, 0.3, 0.1]
-    >>> found = summarize(y, p)
-    >>> round(found["miscalibration"], 4), round(found["discrimination"], 4), round(found["ece"], 4)
+    >>> summary = summarize(y, p)
+    >>> round(summary["miscalibration"], 4), round(summary["discrimination"], 4), round(summary["ece"], 4)
     (0.04, 0.1667, 0.1333)
     """
     chosen = parse(rule) if rule is not None else rps if check_flag("ordered", ordered) else brier

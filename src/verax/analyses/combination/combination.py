@@ -97,8 +97,8 @@ def fit_combination(
     >>> truth = rng.dirichlet(np.ones(4), 1000)
     >>> y = np.array([rng.choice(4, p=row) for row in truth])
     >>> noisy = {name: 0.5 * truth + 0.5 * rng.dirichlet(np.ones(4), 1000) for name in ("ann", "bob")}
-    >>> found = vx.fit_combination(y, noisy)
-    >>> {name: round(weight, 1) for name, weight in found.weights.items()}, found.beats_all
+    >>> pool = vx.fit_combination(y, noisy)
+    >>> {name: round(weight, 1) for name, weight in pool.weights.items()}, pool.beats_all
     ({'ann': 0.4, 'bob': 0.6}, True)
     """
     chosen = _check_rule(parse(rule))
@@ -216,8 +216,8 @@ class Combination(WithVerdict, Tabled, MaySkip):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 200)
     >>> good, bad = 0.5 + 0.3 * (2 * y - 1), rng.random(200)
-    >>> found = vx.fit_combination(y, {"good": good, "bad": bad})
-    >>> found.weights["good"] > found.weights["bad"]
+    >>> pool = vx.fit_combination(y, {"good": good, "bad": bad})
+    >>> pool.weights["good"] > pool.weights["bad"]
     True
     """
 

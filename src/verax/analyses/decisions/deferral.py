@@ -170,8 +170,8 @@ class Deferral(Tabled, MaySkip):
     Examples
     --------
     >>> import verax as vx
-    >>> found = vx.deferral([0, 1, 1, 0], [0.1, 0.9, 0.4, 0.6], defer=[0.2, 0.3])
-    >>> [line.deferred for line in found.lines]
+    >>> deferral = vx.deferral([0, 1, 1, 0], [0.1, 0.9, 0.4, 0.6], defer=[0.2, 0.3])
+    >>> [line.deferred for line in deferral.lines]
     [2, 2]
     """
 

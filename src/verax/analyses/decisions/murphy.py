@@ -89,10 +89,10 @@ def murphy(
     --------
     >>> import numpy as np, verax as vx
     >>> y = [0, 0, 1, 1]
-    >>> found = vx.diagrams.murphy(y, {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]})
-    >>> found.difference("sharp", "dull").order
+    >>> diagrams = vx.diagrams.murphy(y, {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]})
+    >>> diagrams.difference("sharp", "dull").order
     'a'
-    >>> found.sentences
+    >>> diagrams.sentences
     ['class 1: no difference is significant; in these rows every proper score prefers sharp.']
     """
     check_confidence(confidence)
@@ -173,8 +173,8 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
     --------
     >>> import verax as vx
     >>> models = {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]}
-    >>> found = vx.diagrams.murphy([0, 0, 1, 1], models)
-    >>> found.dominates("sharp", "dull")
+    >>> diagrams = vx.diagrams.murphy([0, 0, 1, 1], models)
+    >>> diagrams.dominates("sharp", "dull")
     True
     """
 

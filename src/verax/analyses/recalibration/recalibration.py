@@ -145,10 +145,10 @@ def recalibrate(
     >>> q = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     >>> y = np.array([rng.choice(3, p=row) for row in q])
     >>> p = q**2 / (q**2).sum(axis=1, keepdims=True)  # overconfident
-    >>> found = vx.recalibrate(y, p)
-    >>> found.method, found.trial("temperature").detail
+    >>> recalibration = vx.recalibrate(y, p)
+    >>> recalibration.method, recalibration.trial("temperature").detail
     ('temperature', 'temperature 2.02')
-    >>> better = found.apply(p)
+    >>> better = recalibration.apply(p)
     """
     ordered = check_flag("ordered", ordered)
     check_count("folds", folds, least=2)

@@ -321,8 +321,8 @@ class Recalibration(StoredAsJson, ShownRecalibration):
     Examples
     --------
     >>> import verax as vx
-    >>> found = vx.recalibrate([0, 1, 0, 1] * 30, [0.05, 0.9, 0.3, 0.3] * 30, method="temperature")
-    >>> found.method, found.n_rows
+    >>> recalibration = vx.recalibrate([0, 1, 0, 1] * 30, [0.05, 0.9, 0.3, 0.3] * 30, method="temperature")
+    >>> recalibration.method, recalibration.n_rows
     ('temperature', 120)
     """
 
@@ -403,8 +403,8 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         --------
         >>> import verax as vx
         >>> y, p = [0, 1, 0, 1] * 30, [0.05, 0.9, 0.3, 0.3] * 30
-        >>> found = vx.recalibrate(y, p, method="prior")
-        >>> found.apply([0.5], frequencies=[0.9, 0.1]).round(3).tolist()
+        >>> recalibration = vx.recalibrate(y, p, method="prior")
+        >>> recalibration.apply([0.5], frequencies=[0.9, 0.1]).round(3).tolist()
         [0.196]
         """
         rows, single = self._read(p, read)
@@ -553,10 +553,10 @@ class ListRecalibration(Recalibration):
     --------
     >>> import verax as vx
     >>> lists = vx.TopLists.from_dicts([{0: 0.9, 1: 0.05}, {1: 0.8, 2: 0.1}] * 50, n_classes=10)
-    >>> found = vx.recalibrate([0, 5, 3, 1] * 25, lists, method="temperature_rest")
-    >>> found.trials[-1].detail
+    >>> recalibration = vx.recalibrate([0, 5, 3, 1] * 25, lists, method="temperature_rest")
+    >>> recalibration.trials[-1].detail
     'temperature 1.19, unlisted times 5.35'
-    >>> [round(t, 3) for t in found.apply(lists)[[0]].confidences.tolist()]
+    >>> [round(t, 3) for t in recalibration.apply(lists)[[0]].confidences.tolist()]
     [0.569, 0.051]
     """
 

@@ -82,8 +82,8 @@ def refinement(
     >>> q = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     >>> y = np.array([rng.choice(3, p=row) for row in q])
     >>> p = q**2 / (q**2).sum(axis=1, keepdims=True)  # overconfident
-    >>> found = vx.refinement(y, p, rule="log_score", method="temperature")
-    >>> round(found.loss.value, 3), round(found.refinement.value, 3)
+    >>> parts = vx.refinement(y, p, rule="log_score", method="temperature")
+    >>> round(parts.loss.value, 3), round(parts.refinement.value, 3)
     (0.987, 0.871)
     >>> round(vx.log_score(y, q), 3)
     0.871

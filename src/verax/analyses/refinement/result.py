@@ -90,8 +90,8 @@ class Refinement(WithVerdict, Tabled, MaySkip):
     --------
     >>> import verax as vx
     >>> y, p = [0, 1, 0, 1, 1, 0] * 30, [0.02, 0.9, 0.6, 0.3, 0.99, 0.1] * 30
-    >>> found = vx.refinement(y, p, rule="brier", method="temperature")
-    >>> round(found.loss.value, 3), round(found.refinement.value, 3), round(found.calibration.value, 3)
+    >>> parts = vx.refinement(y, p, rule="brier", method="temperature")
+    >>> round(parts.loss.value, 3), round(parts.refinement.value, 3), round(parts.calibration.value, 3)
     (0.29, 0.268, 0.022)
     """
 
