@@ -26,6 +26,8 @@ import verax as vx
 from machine import describe
 
 ROUNDS = 3
+# Numbers of groups in a file, with the memory that they may take above a card without groups, in MB.
+MANY_GROUPS = {100_000: 400, 632_000: 850}
 
 
 def spent(call: Callable[[], object], rounds: int = ROUNDS) -> float:
@@ -56,11 +58,12 @@ def rows(n: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write(path: Path, n: int) -> None:
-    """Two models of five classes, and a column of twenty values, written in chunks."""
+    """Two models of five classes, and columns of twenty and of many values, written in chunks."""
     rng, writer = np.random.default_rng(0), None
     for start in range(0, n, 2**20):
         m = min(2**20, n - start)
         columns: dict[str, object] = {"label": rng.integers(0, 5, m), "site": rng.integers(0, 20, m)}
+        columns |= {f"of_{n}": rng.integers(0, n, m) for n in MANY_GROUPS}
         for model in "ab":
             p = rng.standard_exponential((m, 5))
             p /= p.sum(axis=1, keepdims=True)
@@ -209,6 +212,15 @@ def file_memory(_: int) -> None:
     before = peak()
     own = spent(lambda: vx.evaluate(opened(), ordered=True), 1)
     print(f"file: ordered card {own:.2f} s, {before:.0f} MB, then {peak():.0f} MB (promise: 400 MB)")
+
+
+def file_groups(_: int) -> None:
+    """Memory for many groups; call with 4,000,000 rows."""
+    vx.evaluate(opened())
+    card = peak()
+    for n, wanted in MANY_GROUPS.items():
+        own = spent(lambda n=n: vx.evaluate(opened(groups=f"of_{n}")), 1)
+        print(f"file: {n:,} groups {own:.2f} s, {peak() - card:.0f} MB above the card (promise: {wanted} MB)")
 
 
 def event_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -398,6 +410,7 @@ ROWS = {
         file_worst,
         file_subgroups,
         file_memory,
+        file_groups,
         many_subgroups,
         options,
         many_classes,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,12 +142,16 @@ class Clusters:
     cells: Cells
 
     def __add__(self, other: Clusters) -> Clusters:
-        a, b = self, other
-        if not np.array_equal(self.labels, other.labels):
-            labels, place = distinct(np.concatenate([self.labels, other.labels]))
-            n = len(self.labels)
-            a, b = self._among(labels, place[:n]), other._among(labels, place[n:])
-        return Clusters(a.labels, a.sums + b.sums, a.infinite | b.infinite, a.cells + b.cells)
+        if np.array_equal(self.labels, other.labels):
+            infinite = self.infinite | other.infinite
+            return Clusters(self.labels, self.sums + other.sums, infinite, self.cells + other.cells)
+        labels, place = distinct(np.concatenate([self.labels, other.labels]))
+        ours, theirs = np.split(place, [len(self.labels)])
+        # In place, because both among all groups would take the memory of two more.
+        both = self._among(labels, ours)
+        both.sums.add_others(theirs, other.sums)
+        both.infinite[theirs] |= other.infinite
+        return replace(both, cells=both.cells + other.cells.relabeled(theirs))
 
     def _among(self, labels: np.ndarray[Any, Any], place: Ints) -> Clusters:
         """The sums among more groups, each at its place."""

@@ -13,7 +13,7 @@ import numpy as np
 from verax.common.packing import UnreadableError
 from verax.common.specs import Spec
 from verax.common.stored import Size, Sizes, numbers, only_counts, only_weights, within
-from verax.inputs.arrays import Array, Floats, Namespace, to_host
+from verax.inputs.arrays import Array, Floats, Ints, Namespace, to_host
 from verax.kernels.shared import two_sum
 
 # Total weights between these bounds leave room for products with losses and for squares. Other weights
@@ -68,6 +68,14 @@ class Sum:
             part = Sum(self.high[piece], self.low[piece]) + Sum(other.high[piece], other.low[piece])
             result.high[piece], result.low[piece] = part.high, part.low
         return result
+
+    def add_others(self, places: Ints, other: Sum) -> None:
+        """Add other sums in place to the elements at some places, none of which is named twice."""
+        for start in range(0, len(places), _PIECE):
+            piece = slice(start, start + _PIECE)
+            at = places[piece]
+            part = Sum(self.high[at], self.low[at]) + Sum(other.high[piece], other.low[piece])
+            self.high[at], self.low[at] = part.high, part.low
 
     def plus(self, terms: Any) -> Sum:
         """With one more term for every element."""
