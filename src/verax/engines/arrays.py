@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from verax.engines.stats import Formula, RowStats, ShareStats
-from verax.inputs.arrays import Array, Namespace, device_of, is_traced, to_host, to_index, widen
+from verax.inputs.arrays import Array, Namespace, by_column, device_of, is_traced, to_host, to_index, widen
 from verax.inputs.forecasts import Batch, Forecasts, ShareBatch, log_softmax
 from verax.kernels.ledger import kernels
 from verax.kernels.statistics import LOGARITHMS, MODE, PLACE
-
-# Up to this number of classes, array calls on the host are faster on columns than on rows.
-_FEW = 64
 
 
 @singledispatch
@@ -35,7 +32,7 @@ def _validate_shares(batch: ShareBatch) -> tuple[bool, bool]:
 
 def _validate(batch: Any, bad: Array) -> tuple[bool, bool]:
     """Check a batch whose invalid outcomes are already marked."""
-    xp, p = batch.xp, _by_column(batch.p)
+    xp, p = batch.xp, by_column(widen(batch.p))
     clear = batch.unity.clear(batch.n_classes, float(xp.finfo(p.dtype).eps))
     unclear = ~((xp.min(p, axis=1) >= 0) & (xp.abs(xp.sum(p, axis=1) - 1) <= clear))
     flags = [xp.any(unclear), xp.any(bad)]
@@ -55,7 +52,7 @@ def _validate(batch: Any, bad: Array) -> tuple[bool, bool]:
 @singledispatch
 def compute(batch: Any, needs: Collection[str]) -> RowStats:
     """The statistics `needs` (and `p_true`) of a batch of valid rows."""
-    p = _by_column(batch.p)
+    p = by_column(widen(batch.p))
     columns = to_index(batch.xp.arange(batch.n_classes, device=device_of(p)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return reduce_rows(batch.xp, p, batch.y, columns, needs, log_p=_log_p(batch, needs))
@@ -66,7 +63,7 @@ def _compute_shares(batch: ShareBatch, needs: Collection[str]) -> RowStats:
     if batch.xp is np:
         return ShareStats.of_pairs(batch, lambda pairs: compute(pairs, needs))
     # Elsewhere every class is scored for all rows: which shares are zero is not looked at.
-    p, xp = _by_column(batch.p), batch.xp
+    p, xp = by_column(widen(batch.p)), batch.xp
     columns = to_index(xp.arange(batch.n_classes, device=device_of(p)))
     stats = reduce_outcomes(xp, p, columns, needs, log_p=_log_p(batch, needs))
     return ShareStats(xp, batch.n_classes, batch.n_rows, (None, batch.shares, stats))
@@ -76,15 +73,6 @@ def _log_p(batch: Any, needs: Collection[str]) -> Array | None:
     """The logarithms of the probabilities, where there are logits and something needs them."""
     known = batch.logits is not None and LOGARITHMS & set(needs)
     return log_softmax(batch.logits, batch.xp) if known else None
-
-
-def _by_column(p: Array) -> Array:
-    """Probabilities in a float type of NumPy; those of few classes column by column in memory.
-
-    NumPy adds and compares columns several times as fast as rows of few numbers.
-    """
-    p = widen(p)
-    return np.asfortranarray(p) if isinstance(p, np.ndarray) and p.shape[1] <= _FEW else p
 
 
 @singledispatch

@@ -72,6 +72,8 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Array = Any
 Namespace = Any
 
+# Up to this number of classes, array calls on the host are faster on columns than on rows.
+_FEW = 64
 # Arrays that do not name their namespace themselves, and containers that narwhals reads.
 _ARRAY_PACKAGES = frozenset({"torch", "cupy"})
 _FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"})
@@ -403,6 +405,14 @@ def widen(x: Array) -> Array:
     info = xp.__array_namespace_info__()
     wide = info.dtypes(kind="real floating", device=device_of(x)).get("float64", xp.float32)
     return xp.astype(x, wide, copy=False)
+
+
+def by_column(x: Array) -> Array:
+    """Rows of numbers of few classes, column by column in memory.
+
+    NumPy adds and compares columns several times as fast as rows of few numbers.
+    """
+    return np.asfortranarray(x) if isinstance(x, np.ndarray) and x.shape[1] <= _FEW else x
 
 
 def to_index(x: Array) -> Array:

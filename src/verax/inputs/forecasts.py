@@ -17,6 +17,7 @@ from verax.inputs.arrays import (
     Floats,
     Ints,
     Namespace,
+    by_column,
     is_relation,
     kind_of,
     move_like,
@@ -641,6 +642,7 @@ def _rescaled(p: Array, xp: Namespace) -> Array:
 
 def softmax(z: Array, xp: Namespace) -> Array:
     """The probabilities of rows of logits."""
+    z = by_column(z)
     with np.errstate(invalid="ignore", over="ignore"):
         e = xp.exp(z - xp.max(z, axis=1, keepdims=True))
         return e / xp.sum(e, axis=1, keepdims=True)
@@ -648,6 +650,7 @@ def softmax(z: Array, xp: Namespace) -> Array:
 
 def log_softmax(z: Array, xp: Namespace) -> Array:
     """The logarithms of the probabilities of rows of logits, however small these are."""
+    z = by_column(z)
     z = z - xp.max(z, axis=1, keepdims=True)
     return z - xp.log(xp.sum(xp.exp(z), axis=1, keepdims=True))
 

@@ -18,7 +18,7 @@ from verax.analyses.recalibration.forms import CalibrationMap, checked_numbers, 
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.analyses.recalibration.scaling import fit_temperature, noise_of
 from verax.analyses.recalibration.searching import RIDGE, smallest
-from verax.inference.products import inverse_of
+from verax.inference.products import inverse_of, sum_of_products
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.forecasts import softmax
 from verax.kernels.shared import TINY
@@ -297,8 +297,7 @@ class _Fitting:
         step = -(-n // max(256, min(settings.curvature_rows, 2**22 // (k * (m + k)))))
         some = slice(None, None, step)
         f, z = self._moved(t, some)
-        q = np.exp(z - z.max(axis=1, keepdims=True))
-        q /= q.sum(axis=1, keepdims=True)
+        q = softmax(z, np)
         of_class, of_next = logit_slopes(f)
         ones = np.concatenate([np.ones((*f.shape, 1)), self.design[some]], axis=2)
         by_class = np.zeros((len(f), k, m + 1 + (k if self.offset else 0)))
@@ -316,4 +315,4 @@ class _Fitting:
                 / np.maximum(of_logs, TINY)
             )
         flat = (by_class * np.sqrt(q * scale[:, None])[:, :, None]).reshape(-1, by_class.shape[2])
-        return np.asarray(flat.T @ flat)
+        return sum_of_products(flat.T, flat.T)
