@@ -123,13 +123,13 @@ def alike(found, expected, where="", near=1e-12):
         assert found == expected, where
 
 
-def without_verax(folder):
-    """What PYTHONPATH is for an interpreter that cannot import verax."""
+def without_package(folder, name="verax"):
+    """What PYTHONPATH is for an interpreter that cannot import a package."""
     (folder / "sitecustomize.py").write_text(
         "import sys\n"
         "class Refusing:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] == 'verax':\n"
+        f"        if name.partition('.')[0] == {name!r}:\n"
         "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
         "sys.meta_path.insert(0, Refusing())\n"
     )

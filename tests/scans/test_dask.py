@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 import verax as vx
-from scanned import CLASSES, COLUMNS, N, broken, same, table, without_verax
+from scanned import CLASSES, COLUMNS, N, broken, same, table, without_package
 from verax.scans.frames import PandasFrame
 from verax.scans.partitions import PartitionTask
 
@@ -190,13 +191,39 @@ def test_a_worker_that_dies_is_replaced_and_nothing_counts_twice(tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_without_verax_are_named_before_the_work(tmp_path, monkeypatch):
+def with_another_verax(folder):
+    """What PYTHONPATH is for an interpreter with another version of verax."""
+    (folder / "sitecustomize.py").write_text(
+        "import sys, types\n"
+        "sys.modules |= {name: types.ModuleType(name) for name in ('verax', 'verax._version')}\n"
+        "sys.modules['verax._version'].__version__ = '0.0.1'\n"
+    )
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "problem"),
+    [
+        (without_package, "cannot import verax"),
+        pytest.param(
+            partial(without_package, name="lazy_loader"),
+            "cannot import verax, which needs lazy_loader",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            with_another_verax,
+            f"must have verax {vx.__version__}, as here, not 0.0.1",
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_workers_that_cannot_do_the_work_are_named_before_it(prepare, problem, tmp_path, monkeypatch):
     """They could not read the task, and the client would wait for ever."""
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setenv("PYTHONPATH", without_verax(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", prepare(tmp_path))
     settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
     frame = dd.from_pandas(PLAIN, npartitions=2)
-    words = r"Dask workers cannot import verax: .* on .* \(1 of 1\)\. Install verax-scores"
+    words = rf"Dask workers {problem}: .* on .* \(1 of 1\)\. Install verax-scores"
     with (
         distributed.LocalCluster(**settings) as cluster,
         distributed.Client(cluster),

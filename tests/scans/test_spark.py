@@ -30,7 +30,7 @@ from scanned import (
     expected,
     same,
     table,
-    without_verax,
+    without_package,
 )
 from verax.analyses.cards.recipes import CardRecipe
 
@@ -78,7 +78,7 @@ def frame(spark):
 def test_workers_without_verax_are_named_before_the_work(spark, tmp_path, monkeypatch):
     """The usual case of a virtual environment: workers run another Python than the driver."""
     other = tmp_path / "python"
-    path = without_verax(tmp_path)
+    path = without_package(tmp_path)
     other.write_text(f'#!/bin/sh\nPYTHONPATH={path}:$PYTHONPATH exec {sys.executable} "$@"\n')
     other.chmod(0o755)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(other))

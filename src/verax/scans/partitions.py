@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any, Self
 
 from verax._settings import settings
+from verax._version import __version__
 from verax.common.packing import dump, load
 from verax.errors import InputError, MissingPackageError, Remedy, RuleError, show
 from verax.files.formats.tables import SourceTable, runs_of
@@ -162,16 +163,19 @@ _NAMED = 3
 
 
 def _about(*_: Any) -> str:
-    """The host and interpreter that run this, and whether it has verax."""
+    """The host and interpreter that run this, its version of verax, and the package that it lacks."""
     import socket
     import sys
     from importlib.util import find_spec
 
+    version = lacking = ""
     try:
-        package = "verax" if find_spec("verax") else ""
-    except ImportError:
-        package = ""
-    return "\t".join((socket.gethostname(), sys.executable, package))
+        from verax._version import __version__ as version
+
+        lacking = next((name for name in ("numpy", "scipy", "pyarrow") if find_spec(name) is None), "")
+    except ImportError as error:
+        lacking = error.name or "verax"
+    return "\t".join((socket.gethostname(), sys.executable, version, lacking))
 
 
 def question() -> Callable[..., str]:
@@ -183,16 +187,23 @@ def question() -> Callable[..., str]:
 
 
 def check_answers(answers: Iterable[str], who: str, remedy: str) -> None:
-    """Refuse a cluster with workers that lack verax; name their interpreters and hosts."""
-    every = list(answers)
-    lacking = [answer.split("\t")[:2] for answer in every if not answer.endswith("\tverax")]
-    if not lacking:
+    """Refuse a cluster whose workers lack this version of verax; name their interpreters and hosts."""
+    every = [answer.split("\t") for answer in answers]
+    wrong: list[tuple[str, str, str]] = []
+    for host, python, version, lacking in every:
+        if lacking:
+            reason = "" if lacking.partition(".")[0] == "verax" else f", which needs {lacking}"
+            wrong.append((f"cannot import verax{reason}", python, host))
+        elif version != __version__:
+            wrong.append((f"must have verax {__version__}, as here, not {version}", python, host))
+    if not wrong:
         return
-    named = list(dict.fromkeys(f"{python} on {host}" for host, python in lacking))
+    problem = wrong[0][0]
+    places = [(python, host) for reason, python, host in wrong if reason == problem]
+    named = list(dict.fromkeys(f"{python} on {host}" for python, host in places))
     more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
     raise MissingPackageError(
-        f"{who} cannot import verax: {', '.join(named[:_NAMED])}{more} "
-        f"({len(lacking):,} of {len(every):,}). {remedy}"
+        f"{who} {problem}: {', '.join(named[:_NAMED])}{more} ({len(places):,} of {len(every):,}). {remedy}"
     )
 
 
