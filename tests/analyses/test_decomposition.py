@@ -25,7 +25,7 @@ from verax.analyses.calibration import sums
 from verax.analyses.calibration.cells import smooth_frequencies
 from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.events import split
-from verax.analyses.calibration.isotonic import recalibrate
+from verax.analyses.calibration.isotonic import isotonic_fit
 from verax.analyses.calibration.recipes import EventRecipe
 from verax.analyses.calibration.sources import RowEvents
 from verax.analyses.calibration.sums import bins_of_rows
@@ -69,7 +69,7 @@ def test_vectors(entry):
     result = vx.decompose(entry["y"], p, rule=rule)
     wanted = [number(expected[key]) for key in ("score", "mcb", "dsc", "unc")]
     assert values(result) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
-    recalibrated = [recalibrate(e.cells(None)).values[e.pools] for e in pieces(entry["y"], p, rule)[0]]
+    recalibrated = [isotonic_fit(e.cells(None)).values[e.pools] for e in pieces(entry["y"], p, rule)[0]]
     wanted = [[number(x) for x in row] for row in expected["recalibrated"]]
     np.testing.assert_allclose(recalibrated, wanted, rtol=1e-12, atol=1e-15)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration.isotonic import IsotonicFit, recalibrate
+from verax.analyses.calibration.isotonic import IsotonicFit, isotonic_fit
 from verax.analyses.calibration.sums import bins_of_rows, sorted_rows
 
 
@@ -48,7 +48,7 @@ def test_one_row_and_rows_of_one_class_are_pooled():
 def test_a_fit_whose_blocks_are_known_is_that_of_its_pools(values):
     rng = np.random.default_rng(0)
     bins = bins_of(rng.integers(0, values, 300) / values, rng.random(300) < 0.3)
-    expected = recalibrate(bins.cells)
+    expected = isotonic_fit(bins.cells)
     found = IsotonicFit.of_blocks(expected.blocks, bins.weight)
     assert found.sizes.tolist() == expected.sizes.tolist()
     assert found.values.tolist() == expected.values.tolist()

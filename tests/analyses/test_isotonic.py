@@ -21,7 +21,7 @@ VALUES = st.floats(0, 1, width=32) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 def test_the_fit_is_that_of_scipy(cells):
     values, weights = (np.array(column, float) for column in zip(*cells, strict=True))
     # Blocks whose frequencies are equal may be one or two, as the rounding has it.
-    fitted = isotonic.recalibrate(np.stack([weights - weights * values, weights * values], axis=1)).values
+    fitted = isotonic.isotonic_fit(np.stack([weights - weights * values, weights * values], axis=1)).values
     assert (np.diff(fitted) >= -1e-15).all()
     np.testing.assert_allclose(fitted, isotonic_regression(values, weights=weights).x, rtol=1e-12, atol=1e-9)
 
@@ -30,7 +30,7 @@ def test_a_fit_that_joins_one_pool_after_the_other_is_that_of_scipy():
     """The last pool is heavy and low: no round of array calls joins more than one pool to it."""
     values, weights = np.linspace(0, 1, 2000), np.ones(2000)
     values[-1], weights[-1] = 0.0, 500.0
-    fitted = isotonic.recalibrate(np.stack([weights - weights * values, weights * values], axis=1)).values
+    fitted = isotonic.isotonic_fit(np.stack([weights - weights * values, weights * values], axis=1)).values
     np.testing.assert_allclose(fitted, isotonic_regression(values, weights=weights).x, rtol=1e-12)
 
 
@@ -68,10 +68,10 @@ def test_a_compiled_fit_to_pools_is_the_same(weighted, change):
     for n in (1, 2, 7, 400):
         cells = rng.integers(0, 4, (n, 2)).astype(float) * (rng.random((n, 1)) if weighted else 1.0)
         change(compiled_from=2**19)
-        theirs = isotonic.recalibrate(cells)
+        theirs = isotonic.isotonic_fit(cells)
         change(compiled_from=0)
-        ours = isotonic.recalibrate(cells)
+        ours = isotonic.isotonic_fit(cells)
         assert np.array_equal(ours.kept, theirs.kept)
         assert ours.values == pytest.approx(theirs.values, abs=1e-12)
         assert ours.blocks.sum(axis=0) == pytest.approx(cells.sum(axis=0))
-    assert isotonic.recalibrate(np.zeros((3, 2))).values.size == 0
+    assert isotonic.isotonic_fit(np.zeros((3, 2))).values.size == 0

@@ -24,7 +24,7 @@ from verax.analyses.comparison.crossfits import fit_variance
 from verax.analyses.dealing import dealt
 from verax.analyses.recalibration.fitting import STRENGTHS, fit
 from verax.analyses.recalibration.forms import nearest_monotone
-from verax.analyses.recalibration.records import Gain, _p_of, of_nothing
+from verax.analyses.recalibration.records import Gain, _p_of, no_gain
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.analyses.words import percent, percent_span
 from verax.inputs.groups import Groups
@@ -617,7 +617,7 @@ def test_a_choice_that_differs_between_folds_is_as_uncertain_as_its_parts():
     assert tuple(wider.share_interval) == (0.1, 0.6)
     assert wider.interval.caution == "only 8 groups; the choice differs between folds"
     assert (wider.value, wider.share, wider.interval.confidence) == (0.1, 0.2, 0.9)
-    undone = gain(0.05, 0.15).undecided(of_nothing(0.9))
+    undone = gain(0.05, 0.15).undecided(no_gain(0.9))
     assert tuple(undone.interval) == (0.0, 0.15)
     assert not undone.certain
 

@@ -143,12 +143,12 @@ def test_parts_of_many_rows_share_a_curvature_and_end_where_others_do(change, me
         part = whole.taken(kept, None).some(most, 0)
         found = fit(how, part, vx.log_score, ordered=False, near=near)
         np.testing.assert_allclose(found.apply(p), fitted(method, part.y, part.p).apply(p), atol=1e-5)
-    shared = [key[1] for key in whole.made if key[0] == "curvature"]
+    shared = [key[1] for key in whole.cache if key[0] == "curvature"]
     assert sorted(each.method for each in shared) == sorted(
         {"temperature", method} if method in STRUCTURED else {method}
     )
     few = whole.taken(np.arange(10), None)
-    assert [few.alike("anything", lambda n=n: n) for n in range(3)] == [0, 1, 2]
+    assert [few.shared("anything", lambda n=n: n) for n in range(3)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("method", ["prior", "bcts", "vector"])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.isotonic import WORK, isotonic_fits, recalibrate
+from verax.analyses.calibration.isotonic import WORK, isotonic_fit, isotonic_fits
 from verax.analyses.calibration.sums import KEPT, SummedEvent, cells_for
 from verax.analyses.units import sums_at
 from verax.common.caching import cached_property
@@ -199,7 +199,7 @@ class EventCells:
         smooth, share = self.smooth, self.size / self.weight
         # What does not decrease is its own isotonic fit.
         if not bool((smooth[1:] >= smooth[:-1]).all()):
-            smooth = recalibrate(np.stack([share - share * smooth, share * smooth], axis=1)).values
+            smooth = isotonic_fit(np.stack([share - share * smooth, share * smooth], axis=1)).values
         if self.how.binary == "log":
             # Never certain, so that no loss is infinite.
             edge = 0.25 / float(self.rows.sum())

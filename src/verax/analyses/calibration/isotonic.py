@@ -49,12 +49,12 @@ class IsotonicFit:
         return np.repeat(self.blocks[:, 1] / self.blocks.sum(axis=1), self.sizes)
 
 
-def recalibrate(cells: Floats) -> IsotonicFit:
+def isotonic_fit(cells: Floats) -> IsotonicFit:
     """The non-decreasing function of the forecast that fits the event best, by every proper score.
 
     `cells` are the weights of pools without and with the event, (P, 2).
 
-    >>> recalibrate(np.array([[9.0, 1.0], [5.0, 5.0], [7.0, 3.0], [1.0, 9.0]])).values.tolist()
+    >>> isotonic_fit(np.array([[9.0, 1.0], [5.0, 5.0], [7.0, 3.0], [1.0, 9.0]])).values.tolist()
     [0.1, 0.4, 0.4, 0.9]
     """
     kept = cells[:, 0] + cells[:, 1] > 0

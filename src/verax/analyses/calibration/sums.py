@@ -18,7 +18,7 @@ import numpy as np
 from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.isotonic import IsotonicFit, recalibrate
+from verax.analyses.calibration.isotonic import IsotonicFit, isotonic_fit
 from verax.analyses.calibration.sources import PartEvents
 from verax.common.caching import cached_property
 from verax.common.hashing import mixed
@@ -593,7 +593,7 @@ class SummedEvent:
         """The isotonic fit."""
         if self.walk is not None:
             return IsotonicFit.of_blocks(self.walk.blocks, self.bins.weight)
-        return recalibrate(self.cells)
+        return isotonic_fit(self.cells)
 
     def score(self, how: Split) -> float:
         """The mean loss; infinite where a row has an infinite loss."""
@@ -615,7 +615,7 @@ class SummedEvent:
         uncertainty, fitted = how.entropy(whole) / weight, how.entropy(blocks) / weight
         within = 0.0
         if self.rows is None and not self.sums.exact:
-            best = how.entropy(recalibrate(self.bins.sorted_cells).blocks) / weight
+            best = how.entropy(isotonic_fit(self.bins.sorted_cells).blocks) / weight
             within = max(fitted - best, 0.0)
         return np.array([score, score - fitted, uncertainty - fitted, uncertainty]), within
 

@@ -239,9 +239,9 @@ class Gaps:
         """Their confidence limits, (2, T)."""
         first, second = self._first, self._second
         together = -correlation(self._states, first.slopes(name), second.slopes(name))
-        return self._apart(name, quantile, together)
+        return self._limits_apart(name, quantile, together)
 
-    def _apart(self, name: str, quantile: float | Floats, together: Floats) -> Floats:
+    def _limits_apart(self, name: str, quantile: float | Floats, together: Floats) -> Floats:
         low, high = self._second.limits(name, quantile)
         ends = self._first.limits(name, quantile), np.stack([-high, -low])
         return _sum_limits((self._first.value(name), -self._second.value(name)), ends, together)
@@ -256,7 +256,7 @@ class Gaps:
         at = np.arange(len(gap))
         for _ in range(_ROUNDS):
             tried = low + (high - low) * _STEPS[:, None]
-            ends = self._apart(name, tried, together)
+            ends = self._limits_apart(name, tried, together)
             beyond = np.where(gap > 0, ends[0] > 0, ends[1] < 0).sum(axis=0)
             low = tried[np.maximum(beyond - 1, 0), at]
             high = tried[np.minimum(beyond, len(_STEPS) - 1), at]

@@ -308,7 +308,7 @@ class OperatingPoints(Tabled, MaySkip):
                     Column("low high", head, ".4f", "interval"),
                     Column("", "what it is", lambda rate: RATES[rate.name].summary, right=False),
                 ]
-                tables.append(Table(columns, point.rates, self._said_of(point)))
+                tables.append(Table(columns, point.rates, self._title_of(point)))
         else:
             columns = [Column(name, name, right=False) for name in ("model", "event")]
             columns.append(Column("threshold", "threshold", ".4g"))
@@ -327,7 +327,7 @@ class OperatingPoints(Tabled, MaySkip):
             tables.append(Table(pairs, self.differences, "Paired differences"))
         return tables
 
-    def _said_of(self, point: OperatingPoint) -> str:
+    def _title_of(self, point: OperatingPoint) -> str:
         """A point in words."""
         event = f"y {point.event}" if self.rows.ordered else f"class {point.event}"
         model = "" if point.model == "forecast" else f"{point.model}, "

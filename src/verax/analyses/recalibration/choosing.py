@@ -27,7 +27,7 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.dealing import n_units
 from verax.analyses.recalibration.fitting import configurations_of, fit
 from verax.analyses.recalibration.forms import CalibrationMap
-from verax.analyses.recalibration.records import BEST, BLEND, Gain, Trial, of_nothing
+from verax.analyses.recalibration.records import BEST, BLEND, Gain, Trial, no_gain
 from verax.analyses.recalibration.rows import MOST_ROWS, Configuration, FittingRows, zero_counts_as
 from verax.analyses.recalibration.scaling import noise_of
 from verax.common.caching import cached_property
@@ -391,7 +391,7 @@ class Study:
     ) -> Trial:
         if comparison is None or name == "none":
             mean = mean_loss(losses, self.sample.weights)
-            return Trial(name, mean, of_nothing(self.confidence))
+            return Trial(name, mean, no_gain(self.confidence))
         model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
         gap = comparison.difference("none", name)
         gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)

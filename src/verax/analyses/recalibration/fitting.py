@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.isotonic import recalibrate
+from verax.analyses.calibration.isotonic import isotonic_fit
 from verax.analyses.recalibration.curves import CURVES, MonotoneCurve, fit_curve
 from verax.analyses.recalibration.forms import CalibrationMap, Isotonic, LogLinear, Unchanged, cumulative
 from verax.analyses.recalibration.rows import Configuration, FittingRows
@@ -78,7 +78,7 @@ def _knots(given: Floats, happened: Any, weights: Floats) -> tuple[Floats, Float
     begins = np.append(True, given[1:] != given[:-1])
     values, pools = given[begins], np.cumsum(begins) - 1
     cells = np.stack([sums_at(pools, weights * part, len(values)) for part in (~happened, happened)], axis=1)
-    fitted = recalibrate(cells)
+    fitted = isotonic_fit(cells)
     heights = fitted.blocks[:, 1] / fitted.blocks.sum(axis=1)
     last = np.cumsum(fitted.sizes) - 1
     ends = np.stack([last - fitted.sizes + 1, last], axis=1).ravel()

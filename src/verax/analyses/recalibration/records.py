@@ -231,7 +231,7 @@ class Trial(Record):
     detail: str = ""
 
 
-def of_nothing(confidence: float) -> Gain:
+def no_gain(confidence: float) -> Gain:
     """The gain of doing nothing."""
     zero = Interval(0.0, 0.0, method="exact", confidence=confidence)
     return Gain(0.0, zero, 0.0, zero, 1.0)

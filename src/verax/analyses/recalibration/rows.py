@@ -51,7 +51,7 @@ class FittingRows:
         The rows that these are some of, and their numbers there.
     floor : float
         The value that smaller probabilities count as; zero where no method has asked yet.
-    made : dict
+    cache : dict
         Intermediate results that several methods need, made by the first of them.
     """
 
@@ -60,7 +60,7 @@ class FittingRows:
     weights: Floats
     part_of: tuple[FittingRows, Ints] | None = None
     floor: float = 0.0
-    made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -81,12 +81,12 @@ class FittingRows:
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of `make`, which is called once."""
-        if key not in self.made:
-            self.made[key] = make()
-        made: T = self.made[key]
+        if key not in self.cache:
+            self.cache[key] = make()
+        made: T = self.cache[key]
         return made
 
-    def alike(self, key: Hashable, make: Callable[[], T]) -> T:
+    def shared(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of `make`, which parts of many rows share because it differs little between them.
 
         The first part that asks makes it for all parts of the same rows. Of few rows each part makes its own,
@@ -95,7 +95,7 @@ class FittingRows:
         if self.part_of is None or len(self.y) <= settings.curvature_rows:
             return make()
         whole = self.part_of[0]
-        return whole.once(key, make) if whole.part_of is None else whole.alike(key, make)
+        return whole.once(key, make) if whole.part_of is None else whole.shared(key, make)
 
     @property
     def n_classes(self) -> int:
@@ -103,7 +103,7 @@ class FittingRows:
 
     def with_floor(self, floor: float) -> FittingRows:
         """The same rows, where smaller probabilities count as `floor`."""
-        return replace(self, floor=floor, made={})
+        return replace(self, floor=floor, cache={})
 
     @property
     def logs(self) -> LogRows:
@@ -187,7 +187,7 @@ class LogRows:
             blocks.append((np.ascontiguousarray(z.T), rows.y[part], rows.weights[part]))
         return cls(blocks, rows.n_rows)
 
-    def made(self, function: Callable[[Floats], Floats]) -> LogRows:
+    def transformed(self, function: Callable[[Floats], Floats]) -> LogRows:
         """The results of a function of the logarithms, (K, n), of the same rows."""
         blocks = [(np.ascontiguousarray(function(z)), y, weights) for z, y, weights in self.blocks]
         return LogRows(blocks, self.n_rows)
@@ -216,7 +216,7 @@ class LogRows:
                 by_slope += np.einsum("kn,kn->", g, z)
         return total, by_slope, by_offset
 
-    def many(self) -> tuple[Floats, Ints, Floats]:
+    def for_curvature(self) -> tuple[Floats, Ints, Floats]:
         """Rows for a curvature that parts of the rows share."""
         return self.some(max(settings.curvature_rows, _SHARED // len(self.blocks[0][0])))
 

@@ -167,9 +167,9 @@ def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     elif near is None and numbers.offsets:
         inverse = _inverse_curvature_near(numbers, start, few, rule)
     elif near is not None and (numbers.offsets or k >= settings.curvature_classes_from):
-        inverse = rows.alike(
+        inverse = rows.shared(
             ("curvature", how, rule),
-            lambda: _inverse_curvature_near(numbers, start, logs.many(), rule),
+            lambda: _inverse_curvature_near(numbers, start, logs.for_curvature(), rule),
         )
     best = smallest(objective, start, numbers.bounds, inverse)
     slopes, offsets = numbers.unpack(best)
@@ -284,7 +284,7 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     k, n = rows.n_classes, rows.n_rows
     power = float(fit_temperature(rows, rule, None if near is None else near.power).slopes)
     floor, spread = rows.floor, 1 / (n + 1)
-    logs = rows.once(("mixed", power), lambda: rows.logs.made(lambda z: mixed(z.T, power, spread).T))
+    logs = rows.once(("mixed", power), lambda: rows.logs.transformed(lambda z: mixed(z.T, power, spread).T))
     few = logs.some(2 * settings.curvature_rows)
     noise, bend = (1.0, 1.0) if rule == RULES["log_score"] else noise_of(rule, *few)
     strength = (1.0 if how.strength is None else how.strength) * noise
@@ -301,13 +301,13 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     by_class = matrix and size > settings.curvature_up_to
 
     def curvature() -> Floats:
-        some = few if matrix or near is None else logs.many()
+        some = few if matrix or near is None else logs.for_curvature()
         at = _Point.of(some, start[:-k].reshape(unchanged.shape) + unchanged, start[-k:], bend)
         if by_class:
             return at.sums_by_class()
         return (matrix_curvature if matrix else vector_curvature)(at.q, at.z, at.weights)
 
-    bends = curvature() if near is None else rows.alike(("curvature", how, rule), curvature)
+    bends = curvature() if near is None else rows.shared(("curvature", how, rule), curvature)
     if by_class:
         best = smallest_of_many(objective, start, scaling_by_class(curvatures_by_class(bends), 2 * penalties))
     else:

@@ -331,7 +331,7 @@ class BinCuts(Cuts):
     def bin_tables(self, n_classes: int) -> tuple[Floats, Floats]:
         """(C, K, K) counts of the rows kept at each cut, and of the bins that the cuts fall into."""
         bins = self._bins
-        counts = np.bincount(bins.cell, bins.counts, bins.n_cells)
+        counts = np.asarray(np.bincount(bins.cell, bins.counts, bins.n_cells), float)
         rank = bins.rank[::-1]
         runs = np.searchsorted(rank, self.starts), np.searchsorted(rank, self.starts, side="right")
         tables = self.tables(bins.cell[::-1], bins.counts[::-1], counts, runs)

@@ -58,7 +58,7 @@ def curves_of(
 
     Unless `bounded`, all rows are kept wherever they are.
     """
-    functions = [metric for metric in metrics if not _own(metric)]
+    functions = [metric for metric in metrics if not _is_known(metric)]
     if functions and handle.kept is None:
         name = named(functions[0])
         raise InputError(
@@ -138,7 +138,7 @@ def _values_of_rows(
     else:
         draws = rows.multiplicities(plan.replicates, plan.seed, copies=plan.copies)
     # Functions of users are not called by several threads at once.
-    threads = len(kept) >= MANY and all(map(_own, metrics))
+    threads = len(kept) >= MANY and all(map(_is_known, metrics))
     replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
     n_groups = rows.effective_groups
     if n_groups is not None and plan.replicates:
@@ -158,7 +158,7 @@ def _narrow(copies: Any) -> Any:
     return copies.astype(np.min_scalar_type(int(copies.max())))
 
 
-def _own(metric: Metric) -> bool:
+def _is_known(metric: Metric) -> bool:
     """Whether verax defines this metric, not a user."""
     return isinstance(metric, (DecisionMetric, Rule, RowMetric))
 

@@ -191,6 +191,9 @@ class Cuts:
         How much of the weight of this run is removed, and which share of it.
     """
 
+    starts: Ints
+    ends: Ints
+
     def __init__(self, weights: Floats, taken: Floats, total: float, order: RowOrder | None = None) -> None:
         self.kept: Floats = total - taken if total else taken + np.nan
         cumulative = np.cumsum(weights)
@@ -232,8 +235,10 @@ class Cuts:
         starts, ends = at.reshape(2, -1)
         stretch = np.repeat(np.arange(len(places)) * n_cells, np.diff(places, prepend=0))
         first = slice(0, places[-1])
-        between = np.bincount(stretch + cells[first], weights[first], len(places) * n_cells)
-        between = between.reshape(len(places), n_cells).astype(float, copy=False)
+        sums: Floats = np.bincount(stretch + cells[first], weights[first], len(places) * n_cells).astype(
+            float
+        )
+        between = sums.reshape(len(places), n_cells)
         # No run starts or ends inside another.
         inside = between[ends]
         kept = np.cumsum(between, axis=0, out=between)[starts]
@@ -354,7 +359,9 @@ class CurveMetric:
     def along(self, cuts: RowCuts) -> Floats:
         """The metric at each cut along an order, where it needs no counts."""
         if self._values is None:
-            return np.array([self._of_rows(cuts.rows(t)) for t in range(len(cuts.starts))])
+            assert callable(self._metric)
+            kept = map(cuts.rows, range(len(cuts.starts)))
+            return np.array([float(self._metric(self.rows.y[rows], self.rows.p[rows])) for rows in kept])
         first = self._first_rows(cuts.order, len(cuts.weights))
         with np.errstate(invalid="ignore"):
             terms = cuts.weights * first
@@ -369,10 +376,6 @@ class CurveMetric:
         if values is None or len(values) < n:
             values = self._first[order] = self._values[order.rows[:n]]
         return values[:n]
-
-    def _of_rows(self, kept: Ints) -> float:
-        assert callable(self._metric)
-        return float(self._metric(self.rows.y[kept], self.rows.p[kept]))
 
 
 def measured(measures: Sequence[CurveMetric], cuts: Sequence[RowCuts], cells: Sequence[Ints]) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
-from verax.analyses.parts import RowPass, losses_of_cases, probabilities, seen
+from verax.analyses.parts import losses_of_cases, probabilities, seen
 from verax.analyses.retention.cuts import Metric, named
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.sampled import poisson_copies
@@ -426,8 +426,9 @@ class CurveRecipe(Recipe[Histograms]):
         else:
             rows = seen(part, self.model, [formula for formula in formulas if isinstance(formula, Rule)])
             y, weights, top = rows.y, rows.weights, rows.top
-            losses = dict(rows.losses.items())
-            decisions = self._decided(part, rows)
+            losses, decisions = dict(rows.losses.items()), rows.decision
+            if self.decision_costs is not None:
+                decisions = np.asarray(cheapest(probabilities(part, self.model), self.decision_costs))
 
         def ranks(key: Rule | UncertaintyScore) -> Floats:
             if isinstance(key, Rule):
@@ -488,12 +489,6 @@ class CurveRecipe(Recipe[Histograms]):
         singles = replace(groups, codes=np.arange(len(groups.labels)))
         drawn = list(poisson_copies(singles, self.bootstrap, self.seed))
         return np.stack(drawn, axis=1) if drawn else np.zeros((len(groups.labels), 0))
-
-    def _decided(self, part: Part, rows: RowPass) -> Ints:
-        """The decisions that metrics are about."""
-        if self.decision_costs is None:
-            return rows.decision
-        return np.asarray(cheapest(probabilities(part, self.model), self.decision_costs))
 
     def values_of(self, measure: Rule | DecisionMetric | RowMetric, rows: CurveRows) -> Floats:
         """The value of each row by what is measured."""
