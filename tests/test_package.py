@@ -87,6 +87,13 @@ def test_scoring_a_small_file_imports_no_more_than_it_needs(ending, tmp_path):
     assert found.isdisjoint({*HEAVY, "narwhals", "scipy.stats"} - known - {"scipy"})
 
 
+def test_a_page_of_a_few_rows_imports_no_more_than_it_needs():
+    found = imported_by("import verax as vx; vx.report.Report.of([0, 1] * 20, [0.2, 0.7] * 20).to_html()")
+    assert {"jinja2", "vl_convert"} <= found
+    # Slopes are fitted with SciPy.
+    assert found.isdisjoint({*HEAVY, "altair", "narwhals", "scipy.stats"} - {"jinja2", "scipy"})
+
+
 def test_every_promised_name_is_there():
     for name in vx.__all__:
         assert getattr(vx, name) is not None
