@@ -336,7 +336,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
     def _tables(self) -> list[Table]:
         rows = [
             ("coverage", self.coverage, ".1%"),
-            ("excess over the claim", self.excess, "+.1%"),
+            ("coverage minus claim", self.excess, "+.1%"),
             ("mean size", self.size, ".3f"),
             ("empty sets", self.empty, ".1%"),
             ("single sets", self.single, ".1%"),
