@@ -287,7 +287,8 @@ def test_sizes_of_resampling_of_few_unequal_groups(n_groups, runs, error):
         losses = rng.normal(size=(n_groups, 2))[codes] + rng.normal(size=(len(codes), 2))
         rejected += rejections(losses, Units("groups", codes=codes), seed)
     assert (rejected / runs < 0.065 + 2 * error).all(), rejected / runs
-    assert (rejected / runs > 0.03 - 2 * error).all(), rejected / runs
+    # The more cautious of Student's and Hall's rejects 1.5 % with 8 unequal groups.
+    assert (rejected / runs > 0.01).all(), rejected / runs
 
 
 def test_a_series_that_is_too_short_is_said_to_be():

@@ -121,10 +121,10 @@ def test_holm_counts_subgroups_that_are_not_shown():
     """The terminal tests all 40, the page shows 20: both correct for 40."""
     rng = np.random.default_rng(1)
     q, site = rng.random(2400), np.repeat(np.arange(40), 60)
-    y = (rng.random(2400) < np.where(site == 0, q**2.2, q)).astype(int)
-    report = light(y, q, by={"site": site}, replicates=100)
+    y = (rng.random(2400) < np.where(site == 0, q**4, q)).astype(int)
+    report = light(y, q, by={"site": site})
     found = report.contents.subgroups["site"]
-    everywhere = vx.subgroups(y, q, by=site, bootstrap=100)
+    everywhere = vx.subgroups(y, q, by=site)
     assert (len(found), len(everywhere)) == (20, 40)
     first = found[0]
     assert first.p_adjusted == pytest.approx(40 * first.p_value) == everywhere[0].p_adjusted

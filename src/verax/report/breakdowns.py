@@ -67,7 +67,7 @@ def read_breakdowns(
         if kept:
             some = Breakdown({label: parts[label] for label in kept})
             n_labels = len(parts.labels) + len(sums.beyond)
-            draws = replicates_for(problem.n_copies, problem.n_classes, len(problem.models), len(kept))
+            draws = replicates_for(problem.n_copies, problem.n_classes, len(problem.models), n_labels)
             tests = replace(plan, replicates=draws)
             request, names = _request(problem, column, n_labels), problem.models
             within = sums.alone is not None
