@@ -27,7 +27,7 @@ from machine import describe
 
 ROUNDS = 3
 # Numbers of groups in a file, with the memory that they may take above a card without groups, in MB.
-MANY_GROUPS = {100_000: 400, 632_000: 850}
+MANY_GROUPS = {100_000: 480, 632_000: 850}
 
 
 def spent(call: Callable[[], object], rounds: int = ROUNDS) -> float:

@@ -87,10 +87,16 @@ def _placements(rank: Ints, y: Ints, w: Floats) -> tuple[Floats, Floats]:
     """
     counted = np.flatnonzero(y >= 0)
     concordant, pairs = np.zeros(len(y)), np.zeros(len(y))
-    for digit in range(int(y.max()).bit_length()):
+    n_digits = int(y.max()).bit_length()
+    for digit in range(n_digits):
         prefix = y[counted] >> (digit + 1)
-        order = np.argsort(prefix, kind="stable")
-        prefix, order = prefix[order], counted[order]
+        order: Any = counted
+        if digit < n_digits - 1:
+            within = np.argsort(prefix, kind="stable")
+            prefix, order = prefix[within], counted[within]
+        elif len(counted) == len(y):
+            # All rows agree in the digits above the highest, and are in order.
+            order = slice(None)
         ranks, weight, higher = rank[order], w[order], ((y[order] >> digit) & 1).astype(bool)
         begins = np.append(True, prefix[1:] != prefix[:-1])
         starts = np.flatnonzero(begins)
