@@ -125,7 +125,8 @@ class Candidates:
 
     def __init__(self, given: Floats, happened: Bools) -> None:
         values, place = np.unique(given, return_inverse=True)
-        self._place, self._happened, self._n = place.ravel(), happened, len(values)
+        # From the largest value down, first the others, then the rows in which the event happened.
+        self._places, self._n = 2 * (len(values) - 1 - place.ravel()) + happened, len(values)
         between = (values[1:] + values[:-1]) / 2
         # A middle that rounds to the lower of two neighbours would act on it.
         between = np.where(between > values[:-1], between, values[1:])
@@ -133,10 +134,9 @@ class Candidates:
 
     def counts(self, weights: Floats) -> Counts:
         """The weights of true alarms, false alarms, misses, and rows rightly left alone, each (C,)."""
-        sides = (weights * side for side in (self._happened, ~self._happened))
-        hits, others = (np.bincount(self._place, side, self._n) for side in sides)
+        sides = np.bincount(self._places, weights, 2 * self._n).reshape(-1, 2)
         # At threshold i, rows with at least the i-th value are acted on; at the last one, none.
-        tp, fp = (np.append(np.cumsum(side[::-1])[::-1], 0.0) for side in (hits, others))
+        fp, tp = (np.append(np.cumsum(side)[::-1], 0.0) for side in sides.T)
         return tp, fp, np.maximum(tp[0] - tp, 0.0), np.maximum(fp[0] - fp, 0.0)
 
     def best(self, aim: Aim, counts: Counts) -> int:
