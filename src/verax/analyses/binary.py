@@ -233,6 +233,15 @@ def event_names(labels: Sequence[Hashable], *, ordered: bool) -> list[str]:
     return [str(label) for label in (labels[1:] if len(labels) == 2 else labels)]
 
 
+def event_in_words(event: str, *, ordered: bool) -> str:
+    """A class or threshold in headings.
+
+    >>> event_in_words("> low", ordered=True), event_in_words("low", ordered=False)
+    ('y > low', 'class low')
+    """
+    return f"y {event}" if ordered else f"class {event}"
+
+
 class OfEvent(Protocol):
     """A curve or a point of one event and one model."""
 

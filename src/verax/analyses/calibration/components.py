@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from verax.analyses.binary import event_in_words
 from verax.analyses.calibration.sources import LISTED, UNLISTED
 from verax.analyses.calibration.uncertainty import Uncertainty
 from verax.common.caching import cached_property
@@ -309,7 +310,7 @@ class Decomposition(Tabled, MaySkip):
 
     def _label(self, line: Components) -> str:
         """The name of a line for readers."""
-        return self.quantity if line is self.whole else f"{'y' if self.thresholds else 'class'} {line.name}"
+        return self.quantity if line is self.whole else event_in_words(line.name, ordered=self.thresholds)
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.thresholds else "classes"

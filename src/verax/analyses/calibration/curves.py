@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.binary import event_in_words
 from verax.analyses.calibration.cells import FORECAST, EventCells
 from verax.analyses.calibration.claims import ListClaim
 from verax.analyses.calibration.components import Components
@@ -198,7 +199,7 @@ class Reliability(Tabled, MaySkip):
         str
             The title.
         """
-        return f"y {curve.name}" if self.ordered else f"class {curve.name}"
+        return event_in_words(curve.name, ordered=self.ordered)
 
     def plot(self, names: Sequence[object] | None = None) -> Any:
         """Draw all curves, or those named, as small multiples.

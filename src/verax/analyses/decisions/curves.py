@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from verax.analyses.binary import EventRows, OfEvent, ScannedRows, first_of
+from verax.analyses.binary import EventRows, OfEvent, ScannedRows, event_in_words, first_of
 from verax.analyses.comparison.records import pair_of
 from verax.analyses.decisions.cells import Counted
 from verax.common.faces import Hidden, Record
@@ -141,7 +141,7 @@ class CurvesOfEvents(Tabled, MaySkip, Generic[Shown]):
         str
             Its name in words.
         """
-        return f"y {event}" if self.rows.ordered else f"class {event}"
+        return event_in_words(event, ordered=self.rows.ordered)
 
     def _drawn(self, most: int) -> tuple[list[str], str]:
         """The events that a figure shows, and its title where there are more."""

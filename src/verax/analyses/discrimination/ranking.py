@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack, get_args
 
+from verax.analyses.binary import event_in_words
 from verax.analyses.discrimination.analysis import RankedHandle, rank_events, rank_order
 from verax.analyses.discrimination.counts import Estimated
 from verax.analyses.discrimination.result import RankPart, RankScore, RankScores
@@ -244,7 +245,7 @@ def _scores(
             for label, part, variance in zip(model.names, model.parts, variances, strict=False)
         )
         only = len(model.names) == 1 and metric != _C_INDEX
-        average = _single(model.names[0], ordered=ordered) if only else how.format(len(model.known))
+        average = event_in_words(model.names[0], ordered=ordered) if only else how.format(len(model.known))
         said = _undefined(model.names, model.known) if notes is None else notes
         interval = _interval(model.whole, units, float(variances[-1]), confidence)
         scores[name] = RankScore(
@@ -274,10 +275,6 @@ def _undefined(names: Sequence[str], known: Sequence[int]) -> list[str]:
     """A note on events that have no value."""
     missing = [name for i, name in enumerate(names) if i not in known]
     return [f"Undefined, and left out: {_listed(missing)}."] if missing else []
-
-
-def _single(event: str, *, ordered: bool) -> str:
-    return f"y {event}" if ordered else f"class {event}"
 
 
 def _listed(names: Sequence[str]) -> str:

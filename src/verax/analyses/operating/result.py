@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verax.analyses.binary import EventRows, ScannedRows, first_of
+from verax.analyses.binary import EventRows, ScannedRows, event_in_words, first_of
 from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.records import Difference, pair_of
 from verax.analyses.decisions.curves import CurvesOfEvents
@@ -329,7 +329,7 @@ class OperatingPoints(Tabled, MaySkip):
 
     def _title_of(self, point: OperatingPoint) -> str:
         """A point in words."""
-        event = f"y {point.event}" if self.rows.ordered else f"class {point.event}"
+        event = event_in_words(point.event, ordered=self.rows.ordered)
         model = "" if point.model == "forecast" else f"{point.model}, "
         if math.isnan(point.threshold):
             return f"{model}{event}: no threshold"
