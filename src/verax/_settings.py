@@ -158,6 +158,8 @@ class _Settings:
     lock_wait: float = 30.0
     # Seconds until the command line shows its progress: shorter commands need none.
     progress_after: float = 2.0
+    # Bytes of a text after which reading reports how far it has come.
+    progress_bytes: int = 2**22
 
     # ---- budgets of the report -----------------------------------------------------------------------
 

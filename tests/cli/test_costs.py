@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from commandline import verax
+from evallogs import chosen, write_lines
 
 N = 3000
 
@@ -46,6 +47,16 @@ def test_rows_of_text_are_estimated(folder):
     found = costs(folder / "preds.csv")
     assert not found["exact"]
     assert found["n_rows"] == pytest.approx(N, rel=0.02)
+
+
+def test_logs_are_read_when_they_are_opened(tmp_path, change):
+    log = write_lines(tmp_path / "samples.jsonl", [chosen(i, [-1, -2, -3], i % 3) for i in range(300)])
+    found = costs(log)
+    assert (found["n_rows"], found["sampled"], found["kept"]) == (300, 300, True)
+    assert found["per_million"] == pytest.approx(found["seconds"] / 300 * 1e6)
+    change(progress_after=0.0, progress_bytes=10_000)
+    ran = verax("evaluate", log, "--log", "json")
+    assert f"megabytes of {log} read" in ran.stderr
 
 
 def test_larger_samples_leave_the_rows_of_a_command_as_they_are(folder, change):

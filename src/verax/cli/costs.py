@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verax.cli.opening import Opened
 
 # Rows of the longer sample, and its probabilities at most; the other has a quarter of it.
-_SAMPLE, _NUMBERS = 2**13, 2**19
+_SAMPLE, _NUMBERS = 2**15, 2**19
 # Bytes that calibration takes for a probability.
 _PER_VALUE = 350
 _MEGABYTE = 2**20
@@ -93,14 +93,20 @@ def costs_of(rows: Opened, answer: Callable[[Opened], Any]) -> Costs:
     started = time.process_time()
     n, width = rows_about(rows.handle), rows.handle.n_classes * len(rows.handle.models)
     longer = max(64, min(_SAMPLE, _NUMBERS // width, n or _SAMPLE))
-    # Whatever is not done for that many rows is not done for the sample.
+    # The sample is treated like all rows.
     large: dict[str, Any] = {}
     if n is not None and n * width > settings.calibration_up_to:
         large["calibration_up_to"] = 0
     if n is not None and n > settings.read_again_up_to:
         large["read_again_up_to"] = 0
+    if n is not None and n * width >= settings.compiled_from:
+        large["compiled_from"] = 0
     with changed(**large):
         begin = _measured(rows, answer, max(16, longer // 4))
+        if n is not None and begin.n_rows >= n:
+            # Opening has read all rows, as of lists that name the classes: nothing is extrapolated.
+            seconds = started + begin.total
+            return Costs(n, True, begin.passes, True, n, seconds, 1e6 * seconds / n, _resident() / _MEGABYTE)
         short = _measured(rows, answer, max(16, longer // 4))
         long = _measured(rows, answer, longer)
     more = max(1, long.n_rows - short.n_rows)
@@ -108,9 +114,8 @@ def costs_of(rows: Opened, answer: Callable[[Opened], Any]) -> Costs:
     growth = max(long.rest - short.rest, 0.0) / more
     seconds = megabytes = None
     if n is not None:
-        concluded = min(n, max(1, settings.calibration_up_to // width))
         seconds = started + max(begin.total, short.total) - short.total + long.total
-        seconds += per_row * (n - long.n_rows) + growth * max(concluded - long.n_rows, 0)
+        seconds += (per_row + (0 if "calibration_up_to" in large else growth)) * (n - long.n_rows)
         kept = 8 * (width + 4) * n if rows.handle.fits else 0
         table = 0 if "calibration_up_to" in large else _PER_VALUE * width * n
         megabytes = (_resident() + kept + table) / _MEGABYTE

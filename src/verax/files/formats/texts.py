@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from verax._settings import settings
 from verax.common import strictjson
-from verax.common.paths import arrow_file, check_regular, refuse_special, refusing_wrong_names
+from verax.common.paths import arrow_file, check_exists, check_regular, refuse_special, refusing_wrong_names
+from verax.common.stages import stage
 from verax.errors import InputError, Remedy, passing, show
 from verax.inputs.lists.logprobs import parse_line
 from verax.inputs.reading import Reading
@@ -288,13 +289,19 @@ def json_document(path: Path) -> Any:
 def lines_of(path: Path) -> Iterator[tuple[int, Any]]:
     """The values of a JSON Lines file, with the numbers of their lines from 1."""
     with refusing_wrong_names(path), decompressed(path) as stream:
-        yield from json_lines(stream, str(path))
+        packed = path.suffix.lower() in COMPRESSED
+        yield from json_lines(stream, str(path), 0 if packed else check_exists(path).st_size)
 
 
-def json_lines(stream: Any, source: str) -> Iterator[tuple[int, Any]]:
-    """The values of the lines of a stream; empty lines are passed over."""
+def json_lines(stream: Any, source: str, n_bytes: int = 0) -> Iterator[tuple[int, Any]]:
+    """The values of the lines of a stream without the empty ones; reports progress in `n_bytes`."""
     reader = stream if hasattr(stream, "peek") else io.BufferedReader(stream, 2**20)
+    read, reported = 0, 0
     for number, line in enumerate(reader, start=1):
+        read += len(line)
+        if n_bytes and read - reported >= settings.progress_bytes:
+            reported = read
+            stage(f"megabytes of {source} read", read // 10**6, n_bytes // 10**6)
         if line.strip():
             yield number, parse_line(line, number, source)
 

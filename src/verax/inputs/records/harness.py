@@ -29,7 +29,7 @@ _MUTUAL_INFORMATION = "acc_mutual_info"
 _LENGTHS: dict[str, Callable[[str], int]] = {"acc_norm": len, "acc_bytes": lambda text: len(text.encode())}
 
 
-class Sample(NamedTuple):
+class ChoiceSample(NamedTuple):
     """The content of a sample of a task of choices, read once.
 
     Attributes
@@ -47,7 +47,7 @@ class Sample(NamedTuple):
     texts: tuple[str, ...] | None
 
 
-def sample_of(record: Any) -> Sample | None:
+def sample_of(record: Any) -> ChoiceSample | None:
     """The sample of a record; None for tasks without choices."""
     fields = mapping(record)
     pairs = _all_pairs(fields)
@@ -57,11 +57,11 @@ def sample_of(record: Any) -> Sample | None:
     texts = _requested(fields, 1)
     if texts is None or {*map(type, texts)} != {str}:
         n_choices = _n_choices(fields, None, n)
-        return Sample(pairs[:n_choices], pairs[n_choices:], None)
+        return ChoiceSample(pairs[:n_choices], pairs[n_choices:], None)
     n_texts = _n_choices(fields, texts, len(texts))
     n_choices = n_texts if len(texts) == n else n
     named = tuple(texts[:n_texts]) if n_texts == n_choices else None
-    return Sample(pairs[:n_choices], pairs[n_choices:], named)
+    return ChoiceSample(pairs[:n_choices], pairs[n_choices:], named)
 
 
 def _all_pairs(fields: Mapping[Any, Any]) -> Any:
@@ -162,7 +162,7 @@ def _read(record: Any, choices: Choices) -> Listed:
     )
 
 
-def values_for(metric: str, sample: Sample, values: Sequence[float]) -> list[float] | None:
+def values_for(metric: str, sample: ChoiceSample, values: Sequence[float]) -> list[float] | None:
     """The numbers by which a metric chooses, from the log-likelihoods of choices; None if the log lacks them.
 
     `acc_norm` divides them by the numbers of characters, `acc_bytes` by those of bytes. `acc_mutual_info`

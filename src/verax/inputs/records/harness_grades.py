@@ -7,7 +7,7 @@ from typing import Any
 
 from verax.inputs.records.graded import Graded, LogShape, epoch_of, flat_fields, number_or_none, text_or_none
 from verax.inputs.records.harness import (
-    Sample,
+    ChoiceSample,
     log_likelihood,
     position_of,
     sample_of,
@@ -73,7 +73,7 @@ def _chosen(values: Sequence[float] | None, texts: Sequence[str] | None) -> tupl
     return str(place) if texts is None else texts[place].strip(), shares[place]
 
 
-def _choices(sample: Sample, metrics: Iterable[str]) -> dict[str, Any]:
+def _choices(sample: ChoiceSample, metrics: Iterable[str]) -> dict[str, Any]:
     """The choice by each metric, with the likeliest one under ""; empty if the log lacks them."""
     try:
         values = [log_likelihood(pair) for pair in sample.pairs]
@@ -83,7 +83,7 @@ def _choices(sample: Sample, metrics: Iterable[str]) -> dict[str, Any]:
     return {name: (*_chosen(scores, sample.texts), None) for name, scores in numbers.items()}
 
 
-def _gold(target: Any, sample: Sample | None) -> str | None:
+def _gold(target: Any, sample: ChoiceSample | None) -> str | None:
     """The right answer: the text of a choice if the target is its number."""
     if sample is None or sample.texts is None or not isinstance(target, (str, int)):
         return text_or_none(target)
