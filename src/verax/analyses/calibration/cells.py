@@ -82,14 +82,14 @@ class EventCells:
     Attributes
     ----------
     how : Split
-        How the event is scored.
+        The way the event is scored.
     starts : array of shape (C,)
         The smallest forecast of each cell.
     size, claimed, happened, squares : arrays of shape (C,)
         The weight of each cell, that of its rows times their forecasts, that of the rows with the event, and
         the sum of the squared weights; of copies the weight itself.
     inflation : float
-        How many times as large the variance of what happened is, because rows of a group agree.
+        The factor of the variance of what happened, because rows of a group agree.
     """
 
     how: Split

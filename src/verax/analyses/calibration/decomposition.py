@@ -175,11 +175,11 @@ class Fitted:
     events : AllEvents
         The events as they were summed.
     times : tuple of float
-        How many elements of each event a row has on average.
+        The mean number of elements of each event in a row.
     rule : Rule
         The rule whose score they make.
     plan : Resampling
-        How many draws there are, and of what kind weights are.
+        The number of draws, and the kind of weights.
     observed : list of (str, array, float)
         The name of each event, its components, and how much larger the middle two may be.
     cells : list of EventCells

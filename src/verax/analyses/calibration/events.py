@@ -31,7 +31,7 @@ class Split:
     quantity : str
         The name of the score that the events add up to.
     total : str
-        How they add up, in words.
+        The way they add up, in words.
     thresholds : bool
         Whether the events are thresholds of ordered classes instead of classes.
     binary : {"squared", "log"}

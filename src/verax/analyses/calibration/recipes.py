@@ -350,7 +350,7 @@ class ListEventRecipe(Recipe[ListSums]):
     Attributes
     ----------
     places : int
-        How many of the first places are events, beside any place and the whole list.
+        The number of first places that are events, beside any place and the whole list.
     scored : bool
         Instead the events that the score is made of: those of the largest valid sublists.
     cells : bool
@@ -419,13 +419,13 @@ class AllEvents:
     Attributes
     ----------
     how : Split
-        How each is scored.
+        The way each is scored.
     sums : tuple of Events
         Their sums: those of rows together, those of lists each alone.
     names : tuple of tuple of str
         The names of the events in each of the sums.
     source : EventSource
-        Where the events come from in another pass.
+        The source of the events in another pass.
     """
 
     how: Split

@@ -43,7 +43,7 @@ PLACES = 10
 # The names of the events other than places: those that are stated, and those that are scored.
 ANY, WHOLE = "any place", "whole list"
 LISTED, UNLISTED = "listed", "not listed"
-# How an event of a list is scored, by itself.
+# The score of an event of a list, by itself.
 SQUARED = Split("squared error", "the squared error of the event", False, "squared", 1.0)
 
 

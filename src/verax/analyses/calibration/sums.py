@@ -35,7 +35,7 @@ from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles
 
-# How many different rows are kept: fewer where they have very many classes.
+# Different rows that are kept: fewer where they have very many classes.
 KEPT, _FEWEST, _NUMBERS = 256, 16, 2**17
 # The factors of the probabilities of a row before they are added up and hashed.
 _GOLDEN = (5**0.5 - 1) / 2

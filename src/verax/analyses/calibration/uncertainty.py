@@ -188,11 +188,11 @@ class EventFit:
     Attributes
     ----------
     starts, chance, limit : arrays of shape (C,)
-        Where its cells begin, the smooth recalibration and the isotonic fit to it.
+        The starts of its cells, the smooth recalibration and the isotonic fit to it.
     wide : (C,) int array
-        Which of a few wider cells each belongs to.
+        The wider cell that each belongs to.
     rate : float
-        How often it happened.
+        The share of rows in which it happened.
     means : array of shape (4,)
         The mean loss, the same minus that of the fit, that of a constant minus that of the fit, and that of
         the constant.
@@ -295,11 +295,11 @@ class SecondRecipe(Recipe[SecondLook]):
     source : EventSource
         The events.
     how : Split
-        How they are scored.
+        The way they are scored.
     fits : tuple of EventFit
         The fit of each.
     times, factors : tuple of float
-        How many elements of each event a row has on average, and what its score is multiplied by in the sum.
+        The mean number of elements of each event in a row, and the factor of its score in the sum.
     weight : float
         The weight of all rows.
     copies : bool
@@ -433,7 +433,7 @@ class SecondRecipe(Recipe[SecondLook]):
 
     @property
     def _alike(self) -> float:
-        """What the squared deviations of rows that count alike are multiplied by."""
+        """The factor of the squared deviations of rows that count alike."""
         share = np.float64(1 / self.weight)
         with np.errstate(divide="ignore"):
             return float(share**2 / (1 - share))

@@ -33,7 +33,7 @@ from verax.scores.combinators import Padded, padded
 from verax.scores.registry import name_of, parse
 
 POOL, EQUAL = "combination", "equal weights"
-# What a loss may depend on for weights to be sought by its slopes.
+# The statistics that a loss may depend on for weights to be sought by its slopes.
 _SMOOTH = {"p_true", "rest_sq", "log_true", "invalid"}
 
 

@@ -22,18 +22,18 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True)
 class PoolSample:
-    """What several forecasters said of rows with known outcomes.
+    """The forecasts of several forecasters of rows with known outcomes.
 
     Attributes
     ----------
     y : object
         The outcomes as given.
     pool : Pool
-        What every forecaster says.
+        The forecasts of all forecasters.
     kind : {"linear", "log"}
-        How they are pooled.
+        The kind of pool.
     rule : Rule
-        What is minimised: a formula over the probability of the outcome and the squares of the others.
+        The rule that is minimised: a formula over the probability of the outcome and the squares of others.
     weights : array or None
         The weights of the rows.
     """

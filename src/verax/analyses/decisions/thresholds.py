@@ -23,7 +23,7 @@ from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import at_thresholds, cheapest, decide
 from verax.scores.metrics import CostsLike, DecisionMetric, find_metric
 
-# How many values of a threshold are tried, from how many starts, and how often all of them in turn.
+# Values of a threshold that are tried, starts, and rounds in which all are tried in turn.
 _CANDIDATES, _STARTS, _ROUNDS = 200, (0.5, 0.3, 0.7), 50
 # Up to this number of counts, in the tables of all combinations of thresholds, every combination is tried.
 _MOST_TABLES = 2**19

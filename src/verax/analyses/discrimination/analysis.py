@@ -33,7 +33,7 @@ class Influence:
     Attributes
     ----------
     event : int
-        Which event's cells these are.
+        The event whose cells these are.
     values : Floats
         (C,) the influence.
     sizes : Floats or None

@@ -200,7 +200,7 @@ class RankCounts(Summary, kind="counts of ranks"):
     Attributes
     ----------
     level : int
-        How often neighbouring bins are joined where there are bins.
+        The number of times that neighbouring bins are joined, where there are bins.
     bounded : bool
         Whether keys become bins when there are too many; not where all rows are in memory.
     cells : KeyedSums

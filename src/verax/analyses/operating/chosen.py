@@ -140,7 +140,7 @@ class Candidates:
         return tp, fp, np.maximum(tp[0] - tp, 0.0), np.maximum(fp[0] - fp, 0.0)
 
     def best(self, aim: Aim, counts: Counts) -> int:
-        """Which threshold is best for the aim; of equally good ones the nearest to one half."""
+        """The place of the best threshold for the aim; of equally good ones the nearest to one half."""
         good, reached = aim.goodness(counts)
         good = np.where(np.isnan(good), -np.inf, good)
         if not np.isfinite(good).any():

@@ -21,7 +21,7 @@ MOST_ROWS = 100_000
 _SHARED = 2**22
 # More rows of two classes are fitted in cells of log odds, this number per unit, without a larger error.
 _EXACT_ROWS, _CELLS_PER_UNIT = 2**11, 64
-# How many numbers are worked on at a time: what a cache holds with all that is made of them.
+# Numbers that are worked on at a time: a cache holds them with all that is made of them.
 _BLOCK, _ROWS = 2**16, 1024
 # Smaller probabilities have lost digits, or are zero.
 SMALLEST = 1e-300

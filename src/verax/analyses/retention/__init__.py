@@ -1,1 +1,1 @@
-"""What a metric becomes as rows are removed."""
+"""Metrics of the rows that are left as the worst are removed."""

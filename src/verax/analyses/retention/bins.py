@@ -192,7 +192,7 @@ assert all(metric.of_row is not None or name in RANGES for name, metric in METRI
 
 
 def table_bounds(name: str, values: Floats, kept: Floats, tables: Floats, shares: Floats) -> Floats:
-    """How far each value of a metric can be from that of the rows.
+    """The bounds of the error of each value of a metric.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def table_bounds(name: str, values: Floats, kept: Floats, tables: Floats, shares
     return bounds
 
 
-# How many keys the histograms have from which replicates are drawn: sampling noise is larger than their bins.
+# Keys of the histograms from which replicates are drawn: sampling noise is larger than their bins.
 _DRAWN_FROM = 2**13
 
 
@@ -308,7 +308,7 @@ def observed_and_drawn(
 
 
 class BinCuts(Cuts):
-    """Where cuts fall among bins."""
+    """Cuts along bins."""
 
     def __init__(self, bins: Bins, options: Options, unit: float | None) -> None:
         self._bins = bins
@@ -387,7 +387,7 @@ def binned_values(
 
 
 def effective_groups(histogram: Histogram, replicates: Sequence[Histogram]) -> float:
-    """How many groups of equal weight tell as much as those that replicates were drawn of."""
+    """The number of groups of equal weight that tell as much as those that replicates were drawn of."""
     whole, *weights = (float(drawn.bins.total.sums.high[:, 1].sum()) for drawn in (histogram, *replicates))
     return drawn_groups(np.array(weights), whole)
 
@@ -415,7 +415,7 @@ def _measured(
 def _deviations(
     histograms: Histograms, order: str, measures: Measures, options: Options, n_classes: int
 ) -> dict[str, Floats]:
-    """How far the values of each bootstrap replicate are from those of all rows, from the same wider bins."""
+    """The values of each bootstrap replicate minus those of all rows, from the same wider bins."""
     unit, replicates = options.unit(histograms), histograms.replicates[order]
     observed, *drawn = (
         _measured(BinCuts(bins, options, unit), measures, n_classes, bounded=False)[0]

@@ -36,13 +36,13 @@ Ties = Literal["share", "order"]
 
 DEFAULT_REMOVED = tuple(Fraction(i, 100) for i in range(21))
 
-# How many cells of confusion tables are held at a time.
+# Cells of confusion tables in memory at a time.
 _CELLS = 2**22
 # Beyond this number of classes, metrics that are means over rows are computed without tables.
 _TABLES_OF_MEANS = 64
-# How many rows are counted at a time.
+# Rows that are counted at a time.
 _ROWS = 2**16
-# How many rows a function of rows may be given, where tied rows are repeated to count in part.
+# Rows that a function of rows may be given, where tied rows are repeated to count in part.
 _REPEATED = 2**24
 
 
@@ -155,7 +155,7 @@ class RowOrder:
             self.ends = np.flatnonzero(np.concatenate([[True], rises[::-1], [True]])).astype(small)
 
     def run_of(self, places: Ints) -> tuple[Ints, Ints]:
-        """Where the runs of tied rows start and end that some places are in."""
+        """The starts and ends of the runs of tied rows that some places are in."""
         if self.ends is None:
             return places, places + 1
         run = np.searchsorted(self.ends, places, side="right")
@@ -179,7 +179,7 @@ class RowWeights:
 
 
 class Cuts:
-    """Where cuts fall along rows, or bins of rows, from the worst on.
+    """Cuts along rows, or bins of rows, from the worst on.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class Cuts:
     starts, ends : (C,) int arrays
         The run of tied rows that each cut falls into, or the bin; all before it are removed.
     part, share : array of shape (C,)
-        How much of the weight of this run is removed, and which share of it.
+        The weight of this run that is removed, and its share of the run.
     """
 
     starts: Ints
@@ -250,7 +250,7 @@ class Cuts:
 
 
 class RowCuts(Cuts):
-    """Where the cuts fall along an order of rows, for one sample.
+    """Cuts along an order of rows, for one sample.
 
     Few rows are removed as a rule, so all is looked up of the worst rows only, if the last cut is among them.
     """

@@ -42,9 +42,9 @@ class RetentionCurve(Tabled, MaySkip):
     Attributes
     ----------
     order : str
-        What the rows were ranked by.
+        The name of the order of the rows.
     metric : str
-        What was measured.
+        The name of the metric.
     higher_is_better : bool
         Whether larger values of the metric are better.
     sees_outcome : bool
@@ -56,9 +56,9 @@ class RetentionCurve(Tabled, MaySkip):
     area : float
         The area under the curve; with `area_kind` "mean" the mean height, in units of the metric.
     area_kind : {"mean", "steps"}
-        What the area is: the mean height, or the trapezoid sum with unit spacing.
+        The kind of area: the mean height, or the trapezoid sum with unit spacing.
     ties : {"share", "order"}
-        How a cut splits rows that tie.
+        The way a cut splits rows that tie.
     interval : tuple of two floats or None
         The interval of the area, from the bootstrap.
     band : array of shape (2, C) or None
@@ -70,8 +70,7 @@ class RetentionCurve(Tabled, MaySkip):
     seed : int
         Random seed.
     within : array of shape (C,) or None
-        How far each value can be from that of the rows, where it comes from a histogram; None where it is
-        exact.
+        The bound of the error of each value that comes from a histogram; None where it is exact.
     area_within : float or None
         The same of the area.
 
@@ -124,7 +123,7 @@ class RetentionCurve(Tabled, MaySkip):
         )
 
     def _precision(self) -> str:
-        """How far values from a histogram can be off, in words."""
+        """The bound of the errors of values from a histogram, in words."""
         return (
             "" if self.within is None else f"; from a histogram: within {bound(float(np.max(self.within)))}"
         )

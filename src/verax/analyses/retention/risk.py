@@ -146,17 +146,17 @@ class RiskCoverage(Tabled, MaySkip):
     Attributes
     ----------
     order : str
-        What the rows were ranked by.
+        The name of the order of the rows.
     loss : str
-        What the risk is the mean of.
+        The name of the loss whose mean the risk is.
     doubts : array of shape (N,)
-        What ranks the rows.
+        The doubts that rank the rows.
     losses : array of shape (N,)
         The losses of the rows.
     rows : RowTable
         The rows.
     resampling : Resampling
-        How intervals are computed.
+        The replicates and the confidence of intervals.
     n_rows : int
         The number of rows; a case of several raters is one.
     bins : RiskBins or None
@@ -206,12 +206,12 @@ class RiskCoverage(Tabled, MaySkip):
 
     @property
     def aurc_within(self) -> float:
-        """How far `aurc` can be from that of the rows: 0 where these are kept."""
+        """The bound of the error of `aurc`: 0 where rows are kept."""
         return 0.0 if self.bins is None else self.bins.within[0]
 
     @property
     def augrc_within(self) -> float:
-        """How far `augrc` can be from that of the rows: 0 where these are kept."""
+        """The bound of the error of `augrc`: 0 where rows are kept."""
         return 0.0 if self.bins is None else self.bins.within[1]
 
     def risk_at(self, coverage: float) -> float:
@@ -321,7 +321,7 @@ class RiskCoverage(Tabled, MaySkip):
         drawn = np.array([of(curve) for curve in self._replicates])
         observed = np.array(of(self._observed))
         if self.bins is not None:
-            # How far replicates are from what was observed in the same bins.
+            # Replicates minus all rows in the same bins.
             with np.errstate(invalid="ignore"):
                 drawn = drawn[1:] - drawn[0] + observed
         n_groups = self.bins.n_groups if self.bins is not None else self.rows.effective_groups

@@ -164,11 +164,11 @@ class RiskBins:
 
     @property
     def curve(self) -> RiskCurve:
-        """What was observed."""
+        """The curve of all rows."""
         return RiskCurve(self.weight, self.total, self.count)
 
     def replicates(self) -> Iterator[RiskCurve]:
-        """What was observed, and each replicate, in the wider bins."""
+        """The curve of all rows, then of each replicate, in the wider bins."""
         for weight, total in zip(self.drawn_weight, self.drawn_total, strict=True):
             here = weight > 0
             weights, sums = weight[here], total[here]
@@ -177,7 +177,7 @@ class RiskBins:
 
     @property
     def within(self) -> tuple[float, float]:
-        """How far the areas under the risk and under the generalized risk can be from those of the rows."""
+        """Bounds of the errors of the areas under the risk and under the generalized risk."""
         if not np.isfinite(self.total).all():
             return 0.0, 0.0
         mean = self.total / self.weight

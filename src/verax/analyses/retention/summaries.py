@@ -46,9 +46,9 @@ from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
 _FEW = 2**11
 # By how much bins are joined in replicates of groups, which every row adds to.
 _JOINED = 4
-# How many kinds of rows the tables tell apart that rows are added to in place.
+# Kinds of rows, at most, in the tables that rows are added to in place.
 _KINDS = 128
-# How many sums the replicates of a bin may have together in tables.
+# Sums, at most, of all replicates of a bin in tables.
 _REPLICATED = 2**11
 
 
@@ -124,7 +124,7 @@ class CurveRows(Summary):
     numbers : Ints
         (N,) the numbers of the rows in the whole.
     ranks : mapping of str to Floats
-        What ranks the rows, by the name of each order.
+        The ranks of the rows, by the name of each order.
     values : mapping of str to Floats
         Their values by each rule or metric of lists that is measured.
     y, decisions : Ints or None

@@ -22,7 +22,7 @@ from verax.scores.rules import RPS, Brier, Log
 
 # Up to this number of classes, one class is processed at a time.
 _FEW = 64
-# How many probabilities the loss that forecasts expect of themselves is computed of at a time.
+# Probabilities whose expected losses are computed at a time.
 _BLOCK = 2**17
 # From this many rows on, threads share the work.
 MANY = 2**16
