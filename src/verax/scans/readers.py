@@ -138,7 +138,7 @@ class GradeReader:
 
 
 def reader_of(table: SourceTable, options: ScanOptions) -> PartReader | ListReader | GradeReader:
-    """The reader of a table: of full distributions or, if its reading says so, of lists or grades."""
+    """The reader of a table: of full distributions, or of lists or grades where its options ask for them."""
     if options.reading.outcomes is not None:
         # Of files they are a column of the table by now.
         raise InputError("must be in the same table as the predictions: join them first", argument="outcomes")

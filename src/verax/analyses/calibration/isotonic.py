@@ -15,7 +15,7 @@ from verax.kernels.ledger import compiles
 WORK = 3
 # A fit of a handful of pools by array calls takes as long as one of this many.
 _OVERHEAD = 2000
-# A few rounds join nearly all pools. Some shapes need one round per pool, and take a loop from there on.
+# A few rounds join nearly all pools. Some shapes need one round per pool, and are left to a loop.
 _ROUNDS = 100
 
 
