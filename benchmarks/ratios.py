@@ -242,7 +242,7 @@ def ranking(_: int) -> None:
     y, p = event_rows(1_000_000)
     peer = spent(lambda: roc_auc_score(y, p[:, 1]))
     own = spent(lambda: vx.roc_auc(y, p))
-    # Forecasts are sorted once by both. Then rows are counted by outcome, for the interval and for files alike.
+    # Both sort the forecasts. Then verax counts rows by outcome, for intervals and for files alike.
     against("roc_auc with interval, 1,000,000 rows, scikit-learn without", own, peer, 1.9)
 
 
