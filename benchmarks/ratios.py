@@ -278,7 +278,7 @@ def one_rule(_: int) -> None:
         return total / len(y) / last, n_invalid
 
     peers = ((vx.brier, brier), (vx.rps, rps))
-    for n, k, promises in ((5_000_000, 5, (3, 3)), (400_000, 20, (3, 4)), (200_000, 50, (2.2, 3.5))):
+    for n, k, promises in ((5_000_000, 5, (3, 3)), (400_000, 20, (3, 4.2)), (200_000, 50, (2.2, 3.5))):
         y, p = rows(n, k)
         read = spent(p.sum)
         for (rule, plain), promise in zip(peers, promises, strict=True):

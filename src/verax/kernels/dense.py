@@ -219,12 +219,9 @@ def _turn(p: Any, first: int, rows: int, begin: int, columns: Any) -> None:
         for j in range(0, whole, _FOUR):
             at = begin + j
             turn_square(p[row, at], p[row + 1, at], p[row + 2, at], p[row + 3, at], columns[j, i])
-    for j in range(n_columns):
+    for j in range((n_columns + _FOUR - 1) & -_FOUR):
         for i in range(select(j < whole, of_four, 0), rows):
-            columns[j, i] = np.float64(p[first + i, begin + j])
-    for j in range(n_columns, (n_columns + _FOUR - 1) & -_FOUR):
-        for i in range(rows):
-            columns[j, i] = 0.0
+            columns[j, i] = np.float64(p[first + i, begin + j]) if j < n_columns else 0.0
 
 
 def _add_four(rows: int, classes: Any, tails: Any, products: Any, l1: bool, l2: bool, logs: bool) -> None:
