@@ -117,7 +117,7 @@ def options(_: int) -> None:
     against("5,000,000 x 5: weights", spent(lambda: vx.evaluate(y, p, weights=weights)), card, 2)
     own = spent(lambda: vx.subgroups(y, p, by=by), 2)
     # A subgroup sorts, fits and looks again at the events of all its rows, which a card does not.
-    against("5,000,000 x 5: subgroups, 20 values of by", own, card, 36)
+    against("5,000,000 x 5: subgroups, 20 values of by", own, card, 30)
 
 
 def many_classes(_: int) -> None:
@@ -278,7 +278,7 @@ def one_rule(_: int) -> None:
         return total / len(y) / last, n_invalid
 
     peers = ((vx.brier, brier), (vx.rps, rps))
-    for n, k, promises in ((5_000_000, 5, (3, 3)), (400_000, 20, (3, 4.2)), (200_000, 50, (2.2, 3.5))):
+    for n, k, promises in ((5_000_000, 5, (3, 3)), (400_000, 20, (3, 4.2)), (200_000, 50, (2.2, 3.9))):
         y, p = rows(n, k)
         read = spent(p.sum)
         for (rule, plain), promise in zip(peers, promises, strict=True):
