@@ -53,7 +53,7 @@ def test_no_other_place_has_the_example(example):
     listed = places(part)
     for path in (ROOT / "src").rglob("*.py*"):
         name = path.relative_to(ROOT).as_posix()
-        if path.suffix == ".pyc" or name in listed | ONLY_THIS_ONE[example]:
+        if path.suffix not in {".py", ".pyi"} or name in listed | ONLY_THIS_ONE[example]:
             continue
         inside = any(name.startswith(place) for place in listed if place.endswith("/"))
         assert inside or not pattern(part).search(path.read_text(encoding="utf-8")), name
