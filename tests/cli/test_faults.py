@@ -127,7 +127,7 @@ def test_a_full_disk_names_the_file_and_keeps_the_old_one(command, folder):
     run = started(command, *OUTPUTS[command], preexec_fn=full)
     with run:
         _, said = run.communicate(timeout=120)
-    name = [*OUTPUTS[command], "new.state"][1 if OUTPUTS[command] else 0]
+    name = ["new.state", *OUTPUTS[command]][-1]
     assert run.returncode == 3, said
     assert "File too large" in said
     assert name in said

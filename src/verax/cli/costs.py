@@ -105,8 +105,8 @@ def costs_of(rows: Opened, answer: Callable[[Opened], Any]) -> Costs:
         begin = _measured(rows, answer, max(16, longer // 4))
         if n is not None and begin.n_rows >= n:
             # Opening has read all rows, as of lists that name the classes: nothing is extrapolated.
-            seconds = started + begin.total
-            return Costs(n, True, begin.passes, True, n, seconds, 1e6 * seconds / n, _resident() / _MEGABYTE)
+            took = started + begin.total
+            return Costs(n, True, begin.passes, True, n, took, 1e6 * took / n, _resident() / _MEGABYTE)
         short = _measured(rows, answer, max(16, longer // 4))
         long = _measured(rows, answer, longer)
     more = max(1, long.n_rows - short.n_rows)

@@ -5,6 +5,7 @@ All text for a terminal passes through `show`, which escapes what would control 
 
 from __future__ import annotations
 
+import io
 import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -199,5 +200,8 @@ def save_report(report: Report, path: Path, checks: Sequence[BoundCheck], read: 
 
 def draw_to(path: Path, figure: Any) -> None:
     """Save a figure to a file; the ending says in which format (PNG where there is none)."""
+    # On a full disk matplotlib's PDF fails with an error of its own, so it is drawn in memory.
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=figure_format(path), dpi=150)
     with written(path) as new:
-        figure.savefig(new, format=figure_format(path), dpi=150)
+        new.write_bytes(drawn.getbuffer())

@@ -125,7 +125,7 @@ def _requested(fields: Mapping[Any, Any], part: int) -> list[Any] | None:
         return None
 
 
-def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> Hashable | None:
+def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> int | None:
     """The choice that a target names, by number or by text."""
     if isinstance(target, int) and not isinstance(target, bool):
         return target if 0 <= target < n else None
