@@ -359,7 +359,7 @@ def many_files(_: int) -> None:
     y, p = rows(10_000, 3)
     columns = [f"p_{j}" for j in range(3)]
     table = pa.table({"label": y, **dict(zip(columns, p.T, strict=True))})
-    for kind, writes, wanted in (("parquet", papq.write_table, 2), ("csv", pacsv.write_csv, 2.5)):
+    for kind, writes, wanted in (("parquet", papq.write_table, 2.5), ("csv", pacsv.write_csv, 2)):
         with tempfile.TemporaryDirectory() as folder:
             for i in range(0, len(y), 2):
                 writes(table.slice(i, 2), Path(folder, f"{i:05}.{kind}"))
@@ -380,7 +380,7 @@ def sample_log(_: int) -> None:
         path.write_bytes(b"\n".join(map(harness_sample, range(50_000))))
         parse = of_process(f"import json\nfor line in open({str(path)!r}, 'rb'): json.loads(line)")
         code = of_command("evaluate", str(path))
-        against("verax evaluate, a log of 50,000 samples", of_process(code), parse, 4)
+        against("verax evaluate, a log of 50,000 samples", of_process(code), parse, 3.5)
 
 
 def of_process(code: str) -> float:
