@@ -49,9 +49,9 @@ def skip_without_frameworks(name: str) -> None:
 
 
 def imported_by(code: str) -> set[str]:
-    """The packages that a fresh interpreter has imported after this code."""
+    """The packages and modules that a fresh interpreter has imported after this code."""
     code = f"import sys\ntry:\n    {code}\nexcept SystemExit as end:\n    assert not end.code\n"
-    code += "print('\\n' + ' '.join(name.partition('.')[0] for name in sys.modules))"
+    code += "print('\\n' + ' '.join(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(result.stdout.splitlines()[-1].split())
 
@@ -83,14 +83,14 @@ def test_scoring_a_small_file_imports_no_more_than_it_needs(ending, tmp_path):
     assert "pyarrow" in found
     # Old versions of pyarrow import pandas to make an array of NumPy.
     known = {"pyarrow"} if int(pa.__version__.partition(".")[0]) >= 18 else {"pyarrow", "pandas"}
-    # Calibration slopes, which the verdict tests, are fitted with SciPy; its statistics are not needed.
+    # P-values of calibration slopes are Student's, from SciPy; its other parts are not needed.
     assert found.isdisjoint({*HEAVY, "narwhals", "scipy.stats"} - known - {"scipy"})
 
 
 def test_a_page_of_a_few_rows_imports_no_more_than_it_needs():
     found = imported_by("import verax as vx; vx.report.Report.of([0, 1] * 20, [0.2, 0.7] * 20).to_html()")
     assert {"jinja2", "vl_convert"} <= found
-    # Slopes are fitted with SciPy.
+    # P-values of calibration slopes are Student's, from SciPy.
     assert found.isdisjoint({*HEAVY, "altair", "narwhals", "scipy.stats"} - {"jinja2", "scipy"})
 
 

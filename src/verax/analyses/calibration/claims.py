@@ -169,12 +169,11 @@ def p_value_of(events: Events, i: int) -> float | None:
     else:
         p = math.erfc(abs(claim - hit) / math.sqrt(2 * variance))
     more = _variance_on_average(bins, claim, hit) / variance
-    if more <= 1 or not 0 < p < 1:
+    if more <= 1 or not 0 < p / 2 < 0.5:
         return p
-    # Imported here: SciPy takes longer to import than scoring a small file.
-    from scipy.special import erfcinv
+    from statistics import NormalDist
 
-    return math.erfc(float(erfcinv(p)) / math.sqrt(more))
+    return math.erfc(-NormalDist().inv_cdf(p / 2) / math.sqrt(2 * more))
 
 
 def _variance_on_average(bins: EventBins, claim: float, hit: float) -> float:

@@ -34,7 +34,7 @@ from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
-from verax.inference.intervals import Interval
+from verax.inference.intervals import Interval, t_quantile
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Handle, Part, Recipe
 from verax.kernels.ledger import compiles
@@ -91,8 +91,6 @@ class Uncertainty:
 
         The variance grows linearly with the value, so the ends solve a quadratic equation.
         """
-        from scipy.special import stdtrit
-
         method = "t" if i == 0 else "t, corrected for overfitting of the isotonic fit"
         if self.n_units < 2:
             only = f"there is only one {'group' if self.grouped else 'row'}"
@@ -101,7 +99,7 @@ class Uncertainty:
             return Interval.undefined("the score is infinite", method=method, confidence=confidence)
         estimate = observed - self.bias[i]
         slope = self.variance[i] / self.plug_in[i] if self.plug_in[i] > ROUNDING else 0.0
-        t = float(-stdtrit(self.freedom, (1 - confidence) / 2))
+        t = t_quantile(self.freedom, confidence)
         shift = t * t * slope / 4
         half = np.sqrt(shift**2 + t * t * self._variance_at(i, estimate, slope))
         low, high = max(estimate + shift - half, 0.0), max(estimate + shift + half, 0.0)
