@@ -164,11 +164,17 @@ class FoldedRows(Folded):
         return p
 
     def unseen_cost(self, forms: Sequence[CalibrationMap]) -> float | None:
-        kept = np.arange(len(self.y)) if self.weights is None else np.flatnonzero(self.weights)
-        after = self.held_out(forms)[kept]
-        order = np.argsort(after, axis=1, kind="stable")
-        if (order[:, -1] != self.y[kept]).any():
-            return None
+        after, order = np.empty(self.p.shape), np.empty(self.p.shape, np.int64)
+        counts = np.ones(len(self.y), np.bool_) if self.weights is None else self.weights != 0
+        for v, form in enumerate(forms):
+            rows = np.flatnonzero((self.folds == v) & counts)
+            after[rows] = form.apply(self.p[rows])
+            order[rows] = np.argsort(after[rows], axis=1, kind="stable")
+            # Usually the first fold shows one.
+            if (order[rows, -1] != self.y[rows]).any():
+                return None
+        kept = np.flatnonzero(counts)
+        after, order = after[kept], order[kept]
         pairs = (Forecasts(order[:, -2], p) for p in (self.p[kept], after))
         before, then = (np.asarray(losses_of([self.rule], rows)[0], dtype=float) for rows in pairs)
         weights = None if self.weights is None else self.weights[kept]
@@ -198,6 +204,8 @@ class Trials:
     inner: dict[Configuration, Floats] = field(default_factory=dict)
     forms: dict[Configuration, list[CalibrationMap]] = field(default_factory=dict)
     whole: dict[Configuration, CalibrationMap] = field(default_factory=dict)
+    # Losses in all rows of fits without a fold: the choice is fitted as one of the methods is.
+    _everywhere: dict[tuple[Configuration, int], Floats] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, sample: Folded, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
@@ -256,10 +264,11 @@ class Trials:
 
         if not gains(best, none, LEVEL):
             return none
-        simpler = (how for how in losses if how not in (none, best))
-        as_good = (h for h in simpler if gains(h, none, LEVEL) and not gains(best, h, _ONE_STANDARD_ERROR))
-        order = list(losses)
-        return min([best, *as_good], key=order.index)
+
+        def is_as_good(how: Configuration) -> bool:
+            return gains(how, none, LEVEL) and not gains(best, how, _ONE_STANDARD_ERROR)
+
+        return next(how for how in losses if how == best or (how != none and is_as_good(how)))
 
     def held_out(self, chosen: Sequence[Configuration]) -> Floats:
         """The losses of the configuration chosen without each fold, on that fold."""
@@ -276,7 +285,12 @@ class Trials:
     def losses_of_fits(self, chosen: Sequence[Configuration]) -> Floats:
         """(V, N) losses in all rows of the configuration chosen without each fold, fitted without it."""
         everything = np.arange(len(self.sample.y))
-        return self.sample.losses(self.fits(chosen), everything)
+        places = [(how, v) for v, how in enumerate(chosen[: self.sample.n_folds])]
+        unknown = [place for place in places if place not in self._everywhere]
+        if unknown:
+            losses = self.sample.losses([self.forms[how][v] for how, v in unknown], everything)
+            self._everywhere.update(zip(unknown, losses, strict=True))
+        return np.stack([self._everywhere[place] for place in places])
 
 
 def beyond_noise(

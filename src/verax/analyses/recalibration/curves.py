@@ -93,15 +93,16 @@ def thresholds_of(p: Floats, floor: float, power: float, spread: float) -> Float
 
 def basis(x: Floats, knots: Floats) -> Floats:
     """The addends of f at x by knot, in a last axis: the integral of the knot's share of the slope."""
-    added = np.zeros((*x.shape, len(knots)))
-    added[..., 0] = np.minimum(x - knots[0], 0.0)
-    added[..., -1] += np.maximum(x - knots[-1], 0.0)
-    for i, width in enumerate(np.diff(knots)):
-        u = np.clip((x - knots[i]) / width, 0.0, 1.0)
+    # A knot's addends lie side by side in memory.
+    added = np.zeros((len(knots), *x.shape))
+    np.minimum(x - knots[0], 0.0, out=added[0])
+    added[-1] += np.maximum(x - knots[-1], 0.0)
+    for i, width in enumerate(np.diff(knots).tolist()):
+        u = np.minimum(np.maximum((x - knots[i]) / width, 0.0), 1.0)
         half = 0.5 * width * u * u
-        added[..., i] += width * u - half
-        added[..., i + 1] += half
-    return added
+        added[i] += width * u - half
+        added[i + 1] += half
+    return np.moveaxis(added, 0, -1)
 
 
 def class_logits(f: Floats) -> Floats:
