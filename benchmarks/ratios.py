@@ -93,6 +93,24 @@ def file_worst(_: int) -> None:
     against("file: worst", spent(lambda: vx.worst(opened()), 2), card, 1.3)
 
 
+def file_means(_: int) -> None:
+    """A card, whose rows are checked, against the means of four scores alone as one expression of polars."""
+    import polars as pl
+
+    columns = [pl.col(f"a_{j}") for j in range(5)]
+    true = pl.coalesce(pl.when(pl.col("label") == j).then(column) for j, column in enumerate(columns))
+    squares = pl.sum_horizontal(column**2 for column in columns)
+    losses = [
+        squares - 2 * true + 1,
+        -true.log(),
+        1 - true / squares.sqrt(),
+        true < pl.max_horizontal(columns),
+    ]
+    means = [loss.mean().alias(str(i)) for i, loss in enumerate(losses)]
+    peer = spent(lambda: pl.scan_parquet(FILE).select(means).collect(), 2)
+    against("file: card, polars means of four", spent(lambda: vx.evaluate(opened()), 2), peer, 1.2)
+
+
 def file_subgroups(_: int) -> None:
     card = spent(lambda: vx.evaluate(opened()), 2)
     before = peak()
@@ -421,6 +439,7 @@ ROWS = {
     for row in (
         file_compare,
         file_worst,
+        file_means,
         file_subgroups,
         file_memory,
         file_groups,
