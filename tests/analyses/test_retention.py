@@ -165,6 +165,24 @@ def test_several_rules_and_metrics_at_once():
     assert set(vx.retention(y, p, rule=rules)) == {"brier", "log_score", "rps", "sa_rps"}
 
 
+def test_rules_that_rank_rows_alike_have_the_curves_that_each_has_alone():
+    rng = np.random.default_rng(5)
+    p = rng.integers(1, 20, 300) / 20
+    y = (rng.random(300) < p).astype(int)
+    options = {"metric": ["accuracy", vx.log_score], "bootstrap": 20}
+    rules = ["brier", "zero_one", "log_score", "penalized(brier)"]
+    together = vx.retention(y, p, rule=rules, **options)
+    for rule in rules:
+        for key, alone in vx.retention(y, p, rule=rule, **options).items():
+            np.testing.assert_array_equal(together[key].values, alone.values)
+            np.testing.assert_array_equal(together[key].areas, alone.areas)
+    zero_one, brier, log_score = (
+        together[rule, "accuracy"].values for rule in ("zero_one", "brier", "log_score")
+    )
+    np.testing.assert_array_equal(brier, log_score)
+    assert not np.array_equal(zero_one, brier)
+
+
 def test_removing_the_worst_rows_lowers_the_mean_loss_of_the_rule():
     y, p = forecasts(300, 3)
     curve = vx.retention(y, p, rule=vx.brier, metric=vx.brier)

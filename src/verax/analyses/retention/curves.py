@@ -118,9 +118,16 @@ def _values_of_rows(
     if not plan.copies:
         rows = rows.in_units()
     measures = [CurveMetric(rows, metric) for metric in metrics]
-    orders = {name: RowOrder(ranks.pop(name), options.ties) for name in list(ranks)}
+    orders: list[RowOrder] = []
+    # Rules rank the rows of two classes alike: an order that is there already is not followed again.
+    place_of: dict[str, int] = {}
+    for name in list(ranks):
+        order = RowOrder(ranks.pop(name), options.ties)
+        place_of[name] = next((i for i, known in enumerate(orders) if order.is_as(known)), len(orders))
+        if place_of[name] == len(orders):
+            orders.append(order)
     counting = any(measure.counts is not None for measure in measures)
-    cells = [rows.cells[order.rows] for order in orders.values()] if counting else []
+    cells = [rows.cells[order.rows] for order in orders] if counting else []
     if len(kept) >= MANY:
         # Sorting takes more memory than all that follows.
         give_back()
@@ -128,7 +135,7 @@ def _values_of_rows(
     def values(weights: Any) -> Floats:
         """All curves for one vector of weights: (metrics, orders, cuts)."""
         sample = RowWeights(rows, weights, options, counting=counting)
-        cuts = [RowCuts(order, sample) for order in orders.values()]
+        cuts = [RowCuts(order, sample) for order in orders]
         return options.fill(measured(measures, cuts, cells))
 
     observed = values(np.ones(len(kept), np.uint8) if rows.weights is None else rows.weights)
@@ -145,11 +152,11 @@ def _values_of_rows(
         replicates = widened_over_groups(replicates, observed, n_groups, plan.confidence)
     empty = np.zeros((0, len(options.removed)))
     return {
-        order: [
+        name: [
             (observed[j, i], replicates[:, j, i] if plan.replicates else empty, None)
             for j in range(len(metrics))
         ]
-        for i, order in enumerate(orders)
+        for name, i in place_of.items()
     }
 
 

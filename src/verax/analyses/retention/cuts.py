@@ -70,6 +70,7 @@ class Options:
         self.plan = plan
         self.removed: tuple[Fraction, ...] = _shares(removed)
         self.shares: Floats = np.array([float(r) for r in self.removed])
+        self._widths: Floats = np.diff(self.shares)
         self._taken: dict[int, Floats] = {}
         check_choice("area", area, ("mean", "steps"))
         check_choice("undefined", undefined, ("nan", "one", "zero", "omit"))
@@ -99,14 +100,15 @@ class Options:
 
     def area_of(self, values: Floats) -> float:
         """The area under one curve."""
-        x = self.shares
+        x, widths = self.shares, self._widths
         if self.undefined == "omit":
             defined = ~np.isnan(values)
             x, values = x[defined], values[defined]
             if len(x) < 2:
                 return float("nan")
+            widths = np.diff(x)
         heights = (values[1:] + values[:-1]) / 2
-        return float(heights.sum() if self.area == "steps" else (heights * np.diff(x)).sum() / (x[-1] - x[0]))
+        return float(heights.sum() if self.area == "steps" else (heights * widths).sum() / (x[-1] - x[0]))
 
 
 def _shares(removed: Sequence[float | Fraction] | None) -> tuple[Fraction, ...]:
@@ -153,6 +155,12 @@ class RowOrder:
         self.ends: Ints | None = None
         if ties == "share" and not rises.all():
             self.ends = np.flatnonzero(np.concatenate([[True], rises[::-1], [True]])).astype(small)
+
+    def is_as(self, other: RowOrder) -> bool:
+        """Whether it is the same order, with the same ties."""
+        if (self.ends is None) != (other.ends is None) or not np.array_equal(self.rows, other.rows):
+            return False
+        return self.ends is None or other.ends is None or np.array_equal(self.ends, other.ends)
 
     def run_of(self, places: Ints) -> tuple[Ints, Ints]:
         """The starts and ends of the runs of tied rows that some places are in."""
