@@ -80,14 +80,16 @@ class RateShare:
         """Wilson's limits, (2, T)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             pull = quantile * quantile / self.n
-            centre = (self.value + pull / 2) / (1 + pull)
-            half = np.sqrt(np.maximum(self.value * (1 - self.value), 0.0) * pull + pull * pull / 4)
-            half /= 1 + pull
-        ends = np.clip(np.stack([centre - half, centre + half]), 0.0, 1.0)
+            scale = 1 + pull
+            centre = (self.value + pull / 2) / scale
+            half = np.sqrt(np.maximum(self.value * (1 - self.value), 0.0) * pull + pull * pull / 4) / scale
+        ends = np.empty((2, *half.shape))
+        np.maximum(centre - half, 0.0, out=ends[0])
+        np.minimum(centre + half, 1.0, out=ends[1])
         # Rounding must not put a share of 0 or 1 outside of its own limits.
-        ends[0] = np.where(self.value <= _NOTHING, 0.0, ends[0])
-        ends[1] = np.where(self.value >= 1 - _NOTHING, 1.0, ends[1])
-        return np.where(np.isnan(self.value), np.nan, ends)
+        ends[0, ..., self.value <= _NOTHING] = 0.0
+        ends[1, ..., self.value >= 1 - _NOTHING] = 1.0
+        return ends
 
 
 # A share, given by its name, corrected for the choice of a threshold on the same rows.
@@ -230,6 +232,8 @@ class Gaps:
     def __init__(self, states: States, choices: tuple[Choice | None, Choice | None] = (None, None)) -> None:
         self._states = states
         self._first, self._second = (Rates(states, i, choice) for i, choice in enumerate(choices))
+        # The correlations of the two models' rates.
+        self._together: dict[str, Floats] = {}
 
     def value(self, name: str) -> Floats:
         """The differences, (T,)."""
@@ -237,26 +241,23 @@ class Gaps:
 
     def limits(self, name: str, quantile: float | Floats) -> Floats:
         """Their confidence limits, (2, T)."""
-        first, second = self._first, self._second
-        together = -correlation(self._states, first.slopes(name), second.slopes(name))
-        return self._limits_apart(name, quantile, together)
-
-    def _limits_apart(self, name: str, quantile: float | Floats, together: Floats) -> Floats:
-        low, high = self._second.limits(name, quantile)
-        ends = self._first.limits(name, quantile), np.stack([-high, -low])
-        return _sum_limits((self._first.value(name), -self._second.value(name)), ends, together)
+        if name not in self._together:
+            slopes = self._first.slopes(name), self._second.slopes(name)
+            self._together[name] = -correlation(self._states, *slopes)
+        ends = self._first.limits(name, quantile), -self._second.limits(name, quantile)[::-1]
+        values = self._first.value(name), -self._second.value(name)
+        return _sum_limits(values, ends, self._together[name])
 
     def p_values(self, name: str) -> Floats:
         """Two-sided p-values, (T,): one minus the confidence at which a limit is zero."""
         from scipy.special import ndtr, stdtr
 
         units, gap = self._states.cells.units, self.value(name)
-        together = -correlation(self._states, self._first.slopes(name), self._second.slopes(name))
         low, high = np.zeros(len(gap)), np.full(len(gap), _FAR)
         at = np.arange(len(gap))
         for _ in range(_ROUNDS):
             tried = low + (high - low) * _STEPS[:, None]
-            ends = self._limits_apart(name, tried, together)
+            ends = self.limits(name, tried)
             beyond = np.where(gap > 0, ends[0] > 0, ends[1] < 0).sum(axis=0)
             low = tried[np.maximum(beyond - 1, 0), at]
             high = tried[np.minimum(beyond, len(_STEPS) - 1), at]
@@ -297,13 +298,12 @@ def _zero(values: Floats) -> Floats:
 
 def _sum_limits(values: tuple[Floats, Floats], ends: tuple[Floats, Floats], together: Floats) -> Floats:
     """Limits of the sum of two estimates from their own limits and their correlation, (2, T)."""
-    total = values[0] + values[1]
-    sums = []
-    for i, sign in enumerate((-1, 1)):
-        first, second = (np.abs(value - limits[i]) for value, limits in zip(values, ends, strict=True))
-        square = first**2 + second**2 + 2 * together * first * second
-        sums.append(total + sign * np.sqrt(np.maximum(square, 0.0)))
-    return np.stack(sums)
+    total, ends_of_a, ends_of_b = values[0] + values[1], *ends
+    first, second = np.abs(values[0] - ends_of_a), np.abs(values[1] - ends_of_b)
+    reach = np.sqrt(np.maximum(first**2 + second**2 + 2 * together * first * second, 0.0))
+    np.subtract(total, reach[0], out=reach[0])
+    np.add(total, reach[1], out=reach[1])
+    return np.asarray(reach)
 
 
 def _ratio_limits(values: tuple[Floats, Floats], ends: tuple[Floats, Floats], together: Floats) -> Floats:
