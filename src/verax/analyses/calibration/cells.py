@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.isotonic import WORK, isotonic_fit, isotonic_fits
+from verax.analyses.calibration.isotonic import OVERHEAD, WORK, isotonic_fit, isotonic_fits, sizes_of
 from verax.analyses.calibration.sums import KEPT, SummedEvent, cells_for
 from verax.analyses.units import sums_at
 from verax.common.caching import cached_property
@@ -136,13 +136,14 @@ class EventCells:
     @cached_property
     def chance(self) -> Floats:
         """The mean forecast of each cell."""
-        mean: Floats = np.clip(self.claimed / self.size, 0.0, 1.0)
-        return np.round(mean, _DECIMALS)
+        return _rounded(self.claimed / self.size)
 
     @cached_property
     def _losses(self) -> Losses:
         """The losses of the mean forecast."""
         losses = losses_of(self.how, self.chance)
+        if self.how.binary == "squared":
+            return losses
         # An infinite loss belongs to an outcome that is never drawn.
         return Losses(*(np.where(np.isinf(side), 0.0, side) for side in losses))
 
@@ -181,7 +182,7 @@ class EventCells:
         for shares in draws:
             blocks, _, pools = _fits_to((shares.T * self.size), self.size)
             fit = np.clip(blocks[:, 1] / blocks.sum(axis=1), 0.0, 1.0)
-            curves.append(np.repeat(fit, np.diff(pools, append=shares.size)).reshape(shares.T.shape))
+            curves.append(np.repeat(fit, sizes_of(pools, shares.size)).reshape(shares.T.shape))
         return percentile_interval(np.concatenate(curves), confidence)
 
     # ---- the smooth recalibration ----------------------------------------------------------
@@ -199,7 +200,8 @@ class EventCells:
         smooth, share = self.smooth, self.size / self.weight
         # What does not decrease is its own isotonic fit.
         if not bool((smooth[1:] >= smooth[:-1]).all()):
-            smooth = isotonic_fit(np.stack([share - share * smooth, share * smooth], axis=1)).values
+            event = share * smooth
+            smooth = isotonic_fit(np.array([share - event, event]).T).values
         if self.how.binary == "log":
             # Never certain, so that no loss is infinite.
             edge = 0.25 / float(self.rows.sum())
@@ -231,11 +233,10 @@ class EventCells:
         limit = losses_of(how, self.limit)
         gained, event = gains_of_fits(how, self._smooth_draws(n, seed), size, limit)
         constant = _constant_gain(how, event, float((size * self.smooth).sum()))
-        return np.stack([gained + max(self._least - exact, 0.0), constant], axis=1)
+        return np.array([gained + max(self._least - exact, 0.0), constant]).T
 
     def _smooth_draws(self, n: int, seed: list[int]) -> Iterator[Floats]:
-        chance = np.asarray(np.round(np.clip(self.smooth, 0.0, 1.0), _DECIMALS), float)
-        return drawn_shares(self.rows, chance, n, seed)
+        return drawn_shares(self.rows, _rounded(self.smooth), n, seed)
 
     # ---- rows that belong together ---------------------------------------------------------
 
@@ -259,7 +260,7 @@ class EventCells:
 
         def gains(draws: Iterable[Floats]) -> Floats:
             gained, event = gains_of_fits(squared, draws, size, losses)
-            return np.stack([gained, _constant_gain(squared, event, rate)], axis=1)
+            return np.array([gained, _constant_gain(squared, event, rate)]).T
 
         by_group = gains(in_steps(deviations.T / wide.size[:, None] + chance[:, None]))
         plain = (
@@ -274,11 +275,18 @@ class EventCells:
 
 def _constant_gain(how: Split, event: Floats, rate: float) -> Floats:
     """The gain of the observed frequency on the mean chance in each draw."""
+    # An event that always happens does so in all of the weight, but for rounding.
+    frequency = np.minimum(np.maximum(event, 0.0), 1.0)
     if how.binary == "log":
-        # An event that always happens does so in all of the weight, but for rounding.
-        event, rate = np.clip(event, 0.0, 1.0), min(max(rate, 0.0), 1.0)
-    constant, whole = np.full(len(event), rate), np.stack([1 - event, event], axis=1)
-    return np.asarray(how.expected(constant, 1 - constant, event) - _block_losses(how, whole))
+        event, rate = frequency, min(max(rate, 0.0), 1.0)
+    constant = how.expected(np.float64(rate), np.float64(1 - rate), event)
+    return np.asarray(constant - how.expected(frequency, 1 - frequency, event))
+
+
+def _rounded(chance: Floats) -> Floats:
+    """Chances that outcomes are drawn with."""
+    chance = np.minimum(np.maximum(chance, 0.0), 1.0)
+    return chance.round(_DECIMALS)
 
 
 # ---- draws and fits ----------------------------------------------------------------------------
@@ -293,7 +301,8 @@ class Losses(NamedTuple):
 
 def losses_of(how: Split, chance: Floats) -> Losses:
     """The losses of forecasts."""
-    return Losses(how.losses(chance, 1 - chance, False), how.losses(chance, 1 - chance, True))
+    rest = 1 - chance
+    return Losses(how.losses(chance, rest, False), how.losses(chance, rest, True))
 
 
 def gains_of_fits(how: Split, draws: Iterable[Floats], size: Floats, losses: Losses) -> tuple[Floats, Floats]:
@@ -331,10 +340,11 @@ def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterato
     keys = draw_keys(n, *seed)
     # Chances above a half are drawn as those of the opposite, so that the chance of no row is not tiny.
     opposite = chance > 0.5
-    chance, count = np.where(opposite, 1 - chance, chance), rows.astype(float)
-    variance = chance * (1 - chance) / count
+    chance, count = np.minimum(chance, 1 - chance), rows.astype(float)
+    rest = 1 - chance
+    variance = chance * rest / count
     spread = np.where(variance * count**2 >= _NORMAL, np.sqrt(variance), 0.0)
-    none = np.where(spread > 0, 0.0, (1 - chance) ** count)
+    none = rest**count
     quick = compiles(WORK * n * len(rows), "draws in cells")
     step = _step(len(rows))
     for i in range(0, n, step):
@@ -393,7 +403,7 @@ def fitted_shares(how: Split, shares: Floats, size: Floats, more: Floats) -> Flo
 
     Shares may be below 0 or above 1: frequencies are kept in [0, 1].
     """
-    if compiles(WORK * shares.size, "draws in cells"):
+    if compiles(WORK * (shares.size + OVERHEAD), "draws in cells"):
         from verax.kernels.celldraws import fit_shares
 
         out = np.empty((3, shares.shape[1]))
@@ -434,26 +444,35 @@ def joint_gains(sample: Keyed, how: Split, n_rows: float, n: int, seed: int) -> 
     # Rows that are like many others are drawn several times. Rounding must not decide which row it is.
     places = np.searchsorted(mass, (np.arange(m) + 0.5 - 1e-6) / m * mass[-1])
     p = run.least[np.minimum(places, len(mass) - 1)]
-    keys = draw_keys(n, seed, _JOINT)
-    uniform = (mixed(np.arange(m, dtype=np.uint64)[:, None] ^ keys) >> np.uint64(11)) * 2.0**-53
-    ends = np.cumsum(p, axis=1)
+    uniform, ends = _joint_uniform(m, n, seed), np.cumsum(p, axis=1)
     outcome = np.zeros((m, n), np.uint16)
     for end in ends[:, :-1].T:
         outcome += uniform >= end[:, None]
-    gains = np.empty((p.shape[1] - int(how.thresholds), n))
+    # Sums that are equal but for rounding are equal.
+    given, happens = (np.round(ends[:, :-1], _DECIMALS), np.less_equal) if how.thresholds else (p, np.equal)
+    order = np.argsort(given, axis=0, kind="stable")
+    given = np.minimum(np.take_along_axis(given, order, axis=0), 1.0)
+    rises = np.ones(given.shape, np.bool_)
+    np.not_equal(given[1:], given[:-1], out=rises[1:])
+    gains = np.empty((given.shape[1], n))
     for i in range(len(gains)):
-        hits, given = outcome == i, p[:, i]
-        if how.thresholds:
-            # Sums that are equal but for rounding are equal.
-            hits, given = outcome <= i, np.round(ends[:, i], _DECIMALS)
-        order = np.argsort(given, kind="stable")
-        given, events = np.minimum(given[order], 1.0), hits[order].astype(float)
-        begins = np.flatnonzero(np.concatenate([[True], given[1:] != given[:-1]]))
-        size, given = np.diff(begins, append=m).astype(float), given[begins]
-        if len(begins) < m:
+        events = happens(outcome[order[:, i]], i, out=np.empty((m, n)))
+        forecast, size = given[:, i], np.ones(m)
+        if not rises[:, i].all():
+            begins = np.flatnonzero(rises[:, i])
+            forecast, size = forecast[begins], sizes_of(begins, m).astype(float)
             events = np.add.reduceat(events, begins, axis=0) / size[:, None]
-        gains[i] = gains_of_fits(_SQUARED, [events], size, losses_of(_SQUARED, given))[0] / m
+        gains[i] = gains_of_fits(_SQUARED, [events], size, losses_of(_SQUARED, forecast))[0] / m
     return gains
+
+
+@lru_cache(maxsize=4)
+def _joint_uniform(m: int, n: int, seed: int) -> Floats:
+    """The random numbers of m rows in n draws, (m, n); subgroups have the same, so they are kept."""
+    keys = draw_keys(n, seed, _JOINT)
+    uniform = (mixed(np.arange(m, dtype=np.uint64)[:, None] ^ keys) >> np.uint64(11)) * 2.0**-53
+    uniform.flags.writeable = False
+    return np.asarray(uniform)
 
 
 # ---- the smooth recalibration ------------------------------------------------------------------
@@ -474,39 +493,67 @@ def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
     n, s, squares : array of shape (P,)
         The weight of each pool, that of its rows with the event, and the sum of the rows' squared weights.
     """
-    rank = (np.cumsum(n) - n / 2) / n.sum()
-    cell = np.arange(len(n))
-    if len(n) > _SMOOTHED:
-        cell = np.minimum((rank * _SMOOTHED).astype(np.int64), _SMOOTHED - 1)
-        cell = (np.cumsum(np.bincount(cell) > 0) - 1)[cell]
-    n_cells = int(cell[-1]) + 1
-    mass, event, spread, place = (sums_at(cell, column, n_cells) for column in (n, s, squares, n * rank))
-    frequency, spread, place = event / mass, spread / mass, place / mass
-    smoothers, leverages = _local_linear(place.tobytes(), mass.tobytes())
-    fits = np.clip(smoothers @ frequency, 0.0, 1.0)
+    smoother = _Smoother.of(np.ascontiguousarray(n, float).tobytes())
+    cell, mass = smoother.cell, smoother.mass
+    frequency, spread = (sums_at(cell, column, len(mass)) / mass for column in (s, squares))
+    fits = np.minimum(np.maximum(smoother.fits @ frequency, 0.0), 1.0)
     noise = spread * _binomial(fits, spread)
-    error = np.einsum("wi,i->w", (frequency - fits) ** 2, mass) + 2 * np.einsum("wi,wi->w", leverages, noise)
-    best = int(np.argmin(error))
+    error = np.einsum("wi,i->w", (frequency - fits) ** 2, mass)
+    error += 2 * np.einsum("wi,wi->w", smoother.leverages, noise)
+    best = int(error.argmin())
     kept = len(n) <= _SMOOTHED and 2 * float(noise[best].sum()) < error[best]
     smooth = frequency if kept else fits[best]
-    return np.asarray(np.interp(rank, place, smooth))
+    return np.asarray(np.interp(smoother.rank, smoother.place, smooth))
 
 
 def _binomial(chance: Floats, spread: Floats) -> Floats:
     """The variance of an event, which is not zero where it never or always happened in few rows."""
-    edge = min(0.5, 0.5 * float(np.mean(spread)))
-    inner = np.clip(chance, edge, 1 - edge)
+    edge = min(0.5, 0.5 * float(spread.sum()) / len(spread))
+    inner = np.minimum(np.maximum(chance, edge), 1 - edge)
     return np.asarray(inner * (1 - inner))
 
 
-@lru_cache(maxsize=4)
-def _local_linear(places: bytes, masses: bytes) -> tuple[Floats, Floats]:
+class _Smoother(NamedTuple):
+    """Local linear smoothers of the frequencies of pools.
+
+    Attributes
+    ----------
+    rank, cell : arrays of shape (P,)
+        The middle rank of each pool, and its cell.
+    mass, place : arrays of shape (n,)
+        The weight of each cell, and its mean rank.
+    fits : array of shape (W, n, n)
+        What gives the fits of each bandwidth from the frequencies of the cells.
+    leverages : array of shape (W, n)
+        What share of each fit is the cell's own frequency.
+    """
+
+    rank: Floats
+    cell: Ints
+    mass: Floats
+    place: Floats
+    fits: Floats
+    leverages: Floats
+
+    @classmethod
+    @lru_cache(maxsize=4)
+    def of(cls, weights: bytes) -> _Smoother:
+        """The smoothers of pools of these weights, which events whose forecasts all differ share."""
+        n = np.frombuffer(weights)
+        rank = (np.cumsum(n) - n / 2) / n.sum()
+        cell = np.arange(len(n))
+        if len(n) > _SMOOTHED:
+            cell = np.minimum((rank * _SMOOTHED).astype(np.int64), _SMOOTHED - 1)
+            cell = (np.cumsum(np.bincount(cell) > 0) - 1)[cell]
+        mass, place = (sums_at(cell, column, int(cell[-1]) + 1) for column in (n, n * rank))
+        place /= mass
+        return cls(rank, cell, mass, place, *_local_linear(place, mass))
+
+
+def _local_linear(place: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """Local linear smoothers of the frequencies of cells, with a Gaussian kernel of each bandwidth, and
     what share of each fit is the cell's own frequency: (W, n, n) and (W, n).
-
-    Events of rows whose forecasts all differ have the same cells.
     """
-    place, mass = np.frombuffer(places), np.frombuffer(masses)
     apart = place[None, :] - place[:, None]
     square, n = apart * apart, len(place)
     smoothers, leverages = np.empty((len(_BANDWIDTHS), n, n)), np.empty((len(_BANDWIDTHS), n))

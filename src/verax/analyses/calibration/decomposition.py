@@ -41,7 +41,7 @@ from verax.analyses.calibration.uncertainty import (
     check_units,
     looked_again,
     refits_for,
-    uncertainty_of,
+    uncertainties,
     units_of,
 )
 from verax.common.caching import cached_property
@@ -277,15 +277,12 @@ class Fitted:
         """
         if len(gains) == 1:
             return gains
-        firsts = [values.reshape(n, -1)[:, 0] for values in gains]
+        firsts = np.array([values.reshape(n, -1)[:, 0] for values in gains])
         joint = self._joint(n, seed)
-        joint = firsts[0][None] if joint is None else joint
+        joint = firsts[:1] if joint is None else joint
         ranks = np.argsort(np.argsort(joint, axis=1, kind="stable"), axis=1, kind="stable")
-        ranks = np.broadcast_to(ranks, (len(gains), n))
-        return [
-            values[np.argsort(first, kind="stable")[rank]]
-            for values, first, rank in zip(gains, firsts, ranks, strict=True)
-        ]
+        places = np.take_along_axis(np.argsort(firsts, axis=1, kind="stable"), ranks, axis=1)
+        return [values[place] for values, place in zip(gains, places, strict=True)]
 
     def _joint(self, n: int, seed: int) -> Floats | None:
         """The gains of all events in n draws of a few rows, (E, n); None without these rows."""
@@ -376,12 +373,9 @@ class Fitted:
                 plug_ins[i] = means[i, 1] if certain[i] else given, constant - least
         copies = weight if self._copies else None
         units = units_of(sums, copies)
-        of_events: list[Uncertainty | None] = [
-            uncertainty_of(optimism[i], plug_ins[i], variances[i], units, certain=certain[i])
-            for i in range(n)
-        ]
-        total = _weighted(factors, optimism), _weighted(factors, list(plug_ins))
-        return [*of_events, uncertainty_of(*total, variances[-1], units, certain=any(certain))]
+        every = np.array([*optimism, _weighted(factors, optimism)])
+        plug_ins = np.concatenate([plug_ins, _weighted(factors, list(plug_ins))[None]])
+        return [*uncertainties(every, plug_ins, variances, units, [*certain, any(certain)])]
 
 
 def _weighted(factors: Floats, values: Sequence[Floats]) -> Floats:

@@ -52,9 +52,9 @@ class Split:
     def losses(self, given: Floats, rest: Floats, happened: Any) -> Floats:
         """The loss of each row, from the probabilities of the event and of the rest."""
         if self.binary == "squared":
-            return np.asarray(np.where(happened, rest, given) ** 2)
+            return np.asarray(_chosen(happened, rest, given) ** 2)
         with np.errstate(divide="ignore"):
-            return np.asarray(-self.unit * np.log(np.where(happened, given, rest)))
+            return np.asarray(-self.unit * np.log(_chosen(happened, given, rest)))
 
     def expected(self, given: Floats, rest: Floats, chance: Floats) -> Floats:
         """The mean loss of each row whose event happens with this chance; linear in the chance."""
@@ -78,6 +78,13 @@ class Split:
 
         # 0 * log(0) = 0: a pool where the event always or never happens loses nothing.
         return -self.unit * float((xlogy(without, without / n) + xlogy(happened, happened / n)).sum())
+
+
+def _chosen(condition: Any, first: Floats, second: Floats) -> Floats:
+    """`first` where the condition holds, else `second`."""
+    if isinstance(condition, bool):
+        return first if condition else second
+    return np.where(condition, first, second)
 
 
 @cache

@@ -14,7 +14,7 @@ from verax.kernels.ledger import compiles
 # tenth of a second, and loading kernels takes half a second.
 WORK = 3
 # A fit of a handful of pools by array calls takes as long as one of this many.
-_OVERHEAD = 2000
+OVERHEAD = 2000
 # A few rounds join nearly all pools. Some shapes need one round per pool, and are left to a loop.
 _ROUNDS = 100
 
@@ -62,7 +62,12 @@ def isotonic_fit(cells: Floats) -> IsotonicFit:
     first = np.zeros(len(cells), np.bool_)
     first[:1] = True
     blocks, _, pools = isotonic_fits(cells.T, first)
-    return IsotonicFit(kept, np.diff(pools, append=len(cells)), blocks)
+    return IsotonicFit(kept, sizes_of(pools, len(cells)), blocks)
+
+
+def sizes_of(begins: Ints, n: int) -> Ints:
+    """How many of n items belong to each of the stretches that begin there."""
+    return np.concatenate([begins[1:], [n]]) - begins
 
 
 def isotonic_fits(cells: Floats, first: Any) -> tuple[Floats, Ints, Ints]:
@@ -79,7 +84,7 @@ def isotonic_fits(cells: Floats, first: Any) -> tuple[Floats, Ints, Ints]:
            [2., 2.],
            [1., 1.]]), array([0, 2]), array([0, 1, 3]))
     """
-    compiled = compiles(WORK * (len(first) + _OVERHEAD), "isotonic fits")
+    compiled = compiles(WORK * (len(first) + OVERHEAD), "isotonic fits")
     pools = np.arange(len(first))
     for _ in range(0 if compiled else _ROUNDS):
         with np.errstate(invalid="ignore"):

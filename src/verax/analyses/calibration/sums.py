@@ -101,8 +101,6 @@ def check_sample(sample: Keyed, n_events: int) -> None:
 
 # The blocks of a fit to n rows have about n^(2/3) rows, so each has some cells, however many rows there are.
 _PER_BLOCK, _MOST = 8, 2048
-# Up to this number of rows, the pass costs more than it saves.
-FEW_ROWS = 1024
 # The time for one row, in probabilities scored.
 _WORK = 16
 # Cells are looked for in parts of equal width, at least this number of them per cell.
@@ -163,7 +161,7 @@ class Walk:
     def pays(event: BinaryEvent) -> bool:
         """Whether an event is worth the pass; not where elements are not rows."""
         n = len(event.ranked)
-        return n > FEW_ROWS and event.owner is None and compiles(_WORK * n, "draws in cells")
+        return event.owner is None and compiles(_WORK * n, "draws in cells")
 
     @classmethod
     def of(cls, packed: Any) -> Walk:
@@ -182,7 +180,7 @@ class Walk:
 def cells_of(starts: Floats, values: Floats) -> Any:
     """The cell of each forecast, of cells that begin at `starts`."""
     n = len(values)
-    if n <= FEW_ROWS or not compiles(_WORK * n, "draws in cells"):
+    if not compiles(_WORK * n, "draws in cells"):
         return np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
     from verax.kernels.walking import find_cells
 

@@ -140,28 +140,36 @@ def refits_for(replicates: int) -> int:
     return min(max(replicates, _FEWEST), _MOST)
 
 
-def uncertainty_of(
-    optimism: Floats, plug_in: Floats, variance: Floats, units: IndependentUnits, *, certain: bool
-) -> Uncertainty:
-    """The uncertainty of components, from the gains of refits, (R, 2), their values under the smooth
-    recalibration, and the variances of mean losses; of log scores `certain` if a forecast that fails would
-    cost an infinite loss.
+def uncertainties(
+    optimism: Floats,
+    plug_ins: Floats,
+    variances: Floats,
+    units: IndependentUnits,
+    certain: Sequence[bool],
+) -> list[Uncertainty]:
+    """The uncertainty of the components of some scores, from the gains of refits, (S, R, 2), their values
+    under the smooth recalibration, (S, 2), and the variances of mean losses, (S, 4); of log scores `certain`
+    if a forecast that fails would cost an infinite loss.
     """
-    fit, rate = optimism.T
+    fit, rate = np.ascontiguousarray(np.moveaxis(optimism, 2, 0))
     gains = np.array([np.zeros_like(fit), fit, fit - rate, -rate])
-    cautions = [units.caution]
-    if certain:
-        cautions.append("some forecasts are certain, and one that fails makes the score infinite")
-    return Uncertainty(
-        bias=np.mean(gains, axis=1),
-        variance=variance,
-        plug_in=np.array([0.0, *plug_in, 0.0]),
-        noise=np.var(gains, axis=1, ddof=1),
-        n_units=units.n,
-        freedom=units.freedom,
-        grouped=units.grouped,
-        caution="; ".join(filter(None, cautions)),
-    )
+    biases, noises = gains.mean(axis=2).T, gains.var(axis=2, ddof=1).T
+    failing = "some forecasts are certain, and one that fails makes the score infinite"
+    return [
+        Uncertainty(
+            bias=bias,
+            variance=variance,
+            plug_in=np.array([0.0, *plug_in, 0.0]),
+            noise=noise,
+            n_units=units.n,
+            freedom=units.freedom,
+            grouped=units.grouped,
+            caution="; ".join(filter(None, [units.caution, failing if fails else ""])),
+        )
+        for bias, variance, plug_in, noise, fails in zip(
+            biases.copy(), variances, plug_ins, noises.copy(), certain, strict=True
+        )
+    ]
 
 
 # The sums by group, event and cell: the largest number of all of them, and of cells.
@@ -188,7 +196,7 @@ class EventFit:
     starts, chance, limit : arrays of shape (C,)
         The starts of its cells, the smooth recalibration and the isotonic fit to it.
     wide : (C,) int array
-        The wider cell that each belongs to.
+        The wider cell that each belongs to; empty without groups.
     rate : float
         The share of rows in which it happened.
     means : array of shape (4,)
@@ -205,15 +213,19 @@ class EventFit:
 
     @classmethod
     def of(cls, cells: EventCells, observed: Floats, n_cells: int) -> EventFit:
-        """From the cells of an event and the components of its score."""
+        """From the cells of an event and the components of its score; without wider cells if there are to be
+        none.
+        """
         share, how = cells.size / cells.weight, cells.how
         fitted = float(
             (share * how.expected(cells.limit, 1 - cells.limit, cells.happened / cells.size)).sum()
         )
         score, constant = float(observed[0]), float(observed[3])
         means = np.array([score, score - fitted, constant - fitted, constant])
-        begins = cells.wider(n_cells)[1]
-        wide = np.searchsorted(begins, np.arange(len(cells.starts)), side="right") - 1
+        wide = np.zeros(0, np.int64)
+        if n_cells:
+            begins = cells.wider(n_cells)[1]
+            wide = np.searchsorted(begins, np.arange(len(cells.starts)), side="right") - 1
         return cls(cells.starts, cells.smooth, cells.limit, wide, cells.rate, means)
 
 
@@ -334,7 +346,8 @@ class SecondRecipe(Recipe[SecondLook]):
         all rows have an element of.
         """
         how, slots, names, labels = cells[0].how, 0, None, sums.labels
-        fits = tuple(map(partial(EventFit.of, n_cells=n_wide(len(cells))), cells, observed))
+        most_wide = 0 if labels is None else n_wide(len(cells))
+        fits = tuple(map(partial(EventFit.of, n_cells=most_wide), cells, observed))
         if labels is not None:
             n_cells = max(int(fit.wide[-1]) + 1 for fit in fits)
             slots = max(8, min(settings.group_slots, _SLOTS // (len(fits) * n_cells)))
@@ -366,7 +379,7 @@ class SecondRecipe(Recipe[SecondLook]):
         n, mass = rows.n_rows, rows.mass
         whole, expected, infinite = np.zeros((4, n)), [], []
         columns, squares = [mass], []
-        cells = max(int(fit.wide[-1]) + 1 for fit in self.fits)
+        cells = max(int(fit.wide.max(initial=-1)) + 1 for fit in self.fits)
         signed = np.zeros((self.slots, len(self.fits), cells, 2))
         slot = self._slots(rows.groups.labels)[rows.groups.codes] if rows.groups is not None else None
         alike = rows.weights is None and slot is None and not rows.entries and self.how.binary == "squared"
