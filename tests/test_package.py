@@ -85,6 +85,10 @@ def test_scoring_a_small_file_imports_no_more_than_it_needs(ending, tmp_path):
     known = {"pyarrow"} if int(pa.__version__.partition(".")[0]) >= 18 else {"pyarrow", "pandas"}
     # P-values of calibration slopes are Student's, from SciPy; its other parts are not needed.
     assert found.isdisjoint({*HEAVY, "narwhals", "scipy.stats"} - known - {"scipy"})
+    # What other options, other files and two classes need.
+    assert found.isdisjoint(
+        {"verax.cli.costs", "verax.files.outcomes_beside", "verax.analyses.operating.result"}
+    )
 
 
 def test_a_page_of_a_few_rows_imports_no_more_than_it_needs():

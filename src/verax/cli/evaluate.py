@@ -59,7 +59,6 @@ def evaluate(
     `verax evals evaluate`.
     """
     from verax.cli.cards import CardQuestion, show_card
-    from verax.cli.costs import show_costs
     from verax.cli.opening import Opened
     from verax.files.joining import files_of_one_model
 
@@ -74,6 +73,8 @@ def evaluate(
     question = CardQuestion(rules, bounds, rule, reading.ordered, least, bootstrap, plan=plan)
     rows = opened.in_order(ordered)
     if dry_run:
+        from verax.cli.costs import show_costs
+
         show_costs(rows, replace(question, page=html is not None, part=save is not None), as_json=as_json)
         return
     show_card(rows, question, html=html, save=save, as_json=as_json, scale=reading.scale)

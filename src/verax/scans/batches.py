@@ -16,7 +16,6 @@ from verax.files.formats.several import Files
 from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_once
 from verax.files.formats.texts import COMPRESSED
 from verax.files.joining import with_classes_of
-from verax.files.outcomes_beside import array_table, with_outcomes
 from verax.files.predictions import Predictions, Roles, concatenate
 from verax.files.rater_tables import cases_of
 from verax.files.source import rows_at_a_time
@@ -286,15 +285,17 @@ def opened(source: object, options: ScanOptions) -> Handle | None:
 
 def of_files(paths: Sequence[Path], name: str, options: ScanOptions) -> Handle:
     """The handle on files of columns or arrays; outcomes from another file are a further column."""
-    outcomes = options.reading.outcomes
-    if common_format(paths) in ARRAYS:
-        if outcomes is None:
+    outcomes, arrays = options.reading.outcomes, common_format(paths) in ARRAYS
+    if outcomes is None:
+        if arrays:
             return ArrayHandle(options, files_once(paths), name)
+        return of_table(SourceTable.of_paths(paths, options.reading, name), options)
+    from verax.files.outcomes_beside import array_table, with_outcomes
+
+    if arrays:
         table = array_table(files_once(paths), options.reading, name)
     else:
         table = SourceTable.of_paths(paths, options.reading, name)
-    if outcomes is None:
-        return of_table(table, options)
     table, reading = with_outcomes(table, outcomes, options.reading)
     return of_table(table, replace(options, reading=reading))
 

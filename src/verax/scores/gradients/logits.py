@@ -345,10 +345,11 @@ def _expected_hessian(rule: Rule, block: Block, floor: float) -> Array:
 
 
 def _total(block: Block, terms: Iterable[tuple[Any, Array]]) -> Array:
-    total = np.zeros_like(block.p)
-    for partial, slope in terms:
-        total += partial * slope
-    return total
+    addends = (partial * slope for partial, slope in terms)
+    total = next(addends, None)
+    for addend in addends:
+        total += addend
+    return np.zeros_like(block.p) if total is None else total
 
 
 def _partials(rule: Rule, block: Block, values: Values | Happened) -> dict[str, Any]:
