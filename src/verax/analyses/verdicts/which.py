@@ -172,8 +172,8 @@ def _alone(question: Question, model: Model) -> Finding:
     how["caution"] = skill.skill_interval.caution
     if not question.rarer:
         text = (
-            f"All {question.comparison.n_rows:,} rows have the same outcome, so they do not show whether the "
-            f"model beats {against}. It has a {question.value(model.mean)}."
+            f"All rows have the same outcome, so they do not show whether the model beats {against}. "
+            f"It has a {question.value(model.mean)}."
         )
         return Finding(Claim.NOT_BETTER, text, **how)
     handicap = question.handicap(skill)
