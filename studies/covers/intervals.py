@@ -55,6 +55,8 @@ MEASURED = {
 }
 # Intervals without a claim yet. Documentation must not say how often they cover.
 NOT_MEASURED = {
+    # The band of one event, which reliability curves show.
+    "EventCells.band",
     "MonitoredStep.interval",
     "PeriodLine.gap_interval",
     "PeriodLine.interval",

@@ -36,7 +36,7 @@ LABEL = "labels[datum.value]"
 _PADDING = 12
 _LEGEND = {"title": None, "orient": "top", "labelExpr": LABEL, "symbolType": "stroke"}
 # Two columns of names, each with an end of its own.
-WIDE_LEGEND = {**_LEGEND, "columns": 2, "labelLimit": 170}
+WIDE_LEGEND: Spec = {**_LEGEND, "columns": 2, "labelLimit": 170}
 # How lines that stand out look.
 _FLAGGED = {
     "color": either("datum.flag", "var(--warn)", "var(--accent)"),

@@ -25,7 +25,7 @@ from verax.report.sections import context_of
 
 def check_packages() -> None:
     """Refuse where a package that pages need is missing, before anything is computed for one."""
-    _environment()
+    needed("jinja2", "A report", "report")
     converter()
 
 

@@ -264,7 +264,8 @@ class RowCuts(Cuts):
     """
 
     def __init__(self, order: RowOrder, sample: RowWeights) -> None:
-        self.order, self.sample = order, sample
+        self.order: RowOrder = order
+        self.sample: RowWeights = sample
         n = len(order.rows)
         # A replicate may have rows without weight only.
         share = sample.taken[-1] / sample.total if sample.total else 1.0
