@@ -43,7 +43,7 @@ def curve_of(
     grouped = event.sums.n_groups is not None
     if plan.replicates and (look is not None or not grouped):
         cells = EventCells.of(event, how, copies=plan.copies and not grouped)
-        if look is None:
+        if look is None or not grouped:
             draws = list(cells.drawn(plan.replicates, [plan.seed, FORECAST, i]))
         else:
             cells = cells.wider(look.n_wide)[0]
