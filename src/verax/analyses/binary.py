@@ -167,8 +167,8 @@ class EventRows:
 
     def events(self) -> list[BinaryEvent]:
         """All events; of two classes the one that class 1 happens."""
-        below = np.cumsum(self.p, axis=1)
-        above = np.cumsum(self.p[:, ::-1], axis=1)[:, ::-1]
+        below = running_sums(self.p)
+        above = running_sums(self.p[:, ::-1])[:, ::-1]
         k = self.n_classes
         names = event_names(self.labels, ordered=self.ordered)
         if self.ordered:
@@ -195,6 +195,15 @@ class EventRows:
         """The event that the most likely class happens, the lowest where several are."""
         given = self.p.max(axis=1)
         return BinaryEvent("right", given, None, given, self.y == np.argmax(self.p, axis=1))
+
+
+def running_sums(p: Floats) -> Floats:
+    """Sums of the columns up to each, column by column and in double precision."""
+    sums = np.empty(p.shape, order="F")
+    sums[:, 0] = p[:, 0]
+    for i in range(1, p.shape[1]):
+        np.add(sums[:, i - 1], p[:, i], out=sums[:, i])
+    return sums
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,17 @@ def exact_keys(q: Floats) -> Ints:
     return np.asarray(np.where(upper, MOST_KEY - bits, bits))
 
 
+def exact_values(keys: Ints) -> Floats:
+    """The probabilities that have these exact keys.
+
+    >>> exact_values(exact_keys(np.array([0.0, 1e-300, 0.5, 0.7, 1.0]))).tolist()
+    [0.0, 1e-300, 0.5, 0.7, 1.0]
+    """
+    upper = keys > _HALF_BITS
+    q = np.where(upper, MOST_KEY - keys, keys).view(np.float64)
+    return np.asarray(np.where(upper, 1 - q, q))
+
+
 def _rank_numbers(q: Floats) -> Ints:
     """The number of the bin of each probability up to a half; zero alone has 0."""
     bits = (q + 0.0).view(np.int64)
@@ -170,8 +181,15 @@ def distinct(values: Floats) -> tuple[Floats, Ints]:
         different[place] = values
         if bool((different[place] == values).all()):
             return different, place
-    different, inverse = np.unique(values, return_inverse=True)
-    return different, np.asarray(inverse.reshape(-1))
+    order = np.argsort(values)
+    ordered, place = values[order], np.empty(len(values), np.int64)
+    rises = ordered[1:] != ordered[:-1]
+    if rises.all():
+        place[order] = np.arange(len(values))
+        return ordered, place
+    first = np.concatenate([[True], rises])
+    place[order] = np.cumsum(first) - 1
+    return ordered[first], place
 
 
 def places(values: Floats, layout: Layout, level: int) -> tuple[Ints, Ints]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.analyses.binary import BinaryEvent
+from verax.analyses.binary import BinaryEvent, running_sums
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
@@ -152,7 +152,7 @@ def binary_events(
     """
     k = p.shape[1]
     first, last = _positions(how, k)
-    above = None if not how.thresholds and how.binary == "squared" else _running(p[:, ::-1])[:, ::-1]
+    above = None if not how.thresholds and how.binary == "squared" else running_sums(p[:, ::-1])[:, ::-1]
     below = np.zeros(0 if above is None else len(y))
     for i in range(last):
         wanted = i >= first and (only is None or i - first in only)
@@ -181,12 +181,3 @@ def binary_events(
 def _up_to_one(given: Floats) -> Floats:
     """Probabilities of rows that sum to more than one, within their tolerance, as one."""
     return np.minimum(given, 1.0) if given.max(initial=0.0) > 1 else given
-
-
-def _running(p: Floats) -> Floats:
-    """Sums of the columns up to each, column by column and in double precision."""
-    sums = np.empty(p.shape, order="F")
-    sums[:, 0] = p[:, 0]
-    for i in range(1, p.shape[1]):
-        np.add(sums[:, i - 1], p[:, i], out=sums[:, i])
-    return sums

@@ -27,7 +27,7 @@ from verax.common.specs import Truth, Whole
 from verax.common.stored import only_weights, within
 from verax.common.summaries import Summary, merges
 from verax.engines.keyed import ExactOrBins, Keyed, KeyedSums, Run
-from verax.engines.keys import EXACT, MOST_RANKS, places, rank_keys
+from verax.engines.keys import EXACT, MOST_RANKS, exact_values, places, rank_keys
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.handles import Part, Recipe
 
@@ -270,19 +270,26 @@ class RankRecipe(Recipe[RankCounts]):
         exact = counts is None or counts.exact
         cells = {}
         for event, event_cells in enumerate(source.cells(part, exact=exact)):
-            for k, run in _by_outcome(event_cells, w, source.n_outcomes):
+            for k, run in _by_outcome(event_cells, w, source.n_outcomes, exact=exact):
                 cells[event * source.n_outcomes + k] = Keyed((run,))
         sums = KeyedSums(rank_keys, EXACT if exact else source.level, cells)
         return RankCounts(source.level, not part.whole, sums, source.n_outcomes)._merged()
 
 
-def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int) -> Iterator[tuple[int, Run]]:
+def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int, *, exact: bool) -> Iterator[tuple[int, Run]]:
     """The sums of the rows of each outcome that occurs, by key."""
+    alike = bool((w == 1).all())
     for k in np.flatnonzero(np.bincount(cells.y, minlength=n_outcomes)).tolist():
         rows = np.flatnonzero(cells.y == k)
-        weights = w[rows]
-        run = Run.of(cells.place[rows], [weights, weights * weights], [cells.values[rows]])
-        yield k, replace(run, keys=cells.keys[run.keys])
+        weights = None if alike else w[rows]
+        columns = [weights, None if weights is None else weights * weights]
+        run = Run.of(cells.place[rows], columns, [] if exact else [cells.values[rows]])
+        keys = cells.keys[run.keys]
+        if exact:
+            # A key has one value.
+            value = exact_values(keys)[:, None]
+            run = replace(run, least=value, most=value)
+        yield k, replace(run, keys=keys)
 
 
 @dataclass(frozen=True)
@@ -334,20 +341,26 @@ class Ranked:
         keys = keys[order]
         rises = np.concatenate([[True], keys[1:] != keys[:-1]])
         begins = np.flatnonzero(rises)
-        least = np.concatenate([run.least[:, 0] for run in runs.values()])[order]
-        most = np.concatenate([run.most[:, 0] for run in runs.values()])[order]
+        # Column by column: rows of a few numbers are slow to gather.
+        columns = zip(
+            *([*run.sums.high.T, run.least[:, 0], run.most[:, 0]] for run in runs.values()), strict=True
+        )
+        weight, squares, least, most = (np.concatenate(column)[order] for column in columns)
         y = np.repeat(list(runs), [len(run) for run in runs.values()])
-        weight, squares = np.concatenate([run.sums.high for run in runs.values()])[order].T
         total = float(weight.sum())
         check_weight(total)
+        place = np.arange(len(keys))
+        if len(begins) < len(keys):
+            keys, place = keys[begins], np.cumsum(rises) - 1
+            least, most = np.minimum.reduceat(least, begins), np.maximum.reduceat(most, begins)
         return cls(
-            keys[begins],
-            np.cumsum(rises) - 1,
+            keys,
+            place,
             y[order],
             weight / total,
             squares / total**2,
-            np.minimum.reduceat(least, begins),
-            np.maximum.reduceat(most, begins),
+            least,
+            most,
             total,
             n_outcomes,
         )
@@ -381,14 +394,19 @@ class Ranked:
 
     def concordance(self, outcomes: Sequence[int]) -> tuple[Estimated, float]:
         """The c-index of rows with these outcomes, and how far it can be from that of the rows."""
-        counted = np.isin(self.y, outcomes)
-        estimate = placed(self.place, np.where(counted, self.y, -1), self.share)
-        share = np.where(counted, self.share, 0.0)
-        all_of = np.bincount(self.place, share)
-        same = np.bincount(self.place, share**2)
-        pairs = float(share.sum() ** 2 - (np.bincount(self.y, share) ** 2).sum())
-        off = float(np.where(self.tied, 0.0, all_of**2 - same).sum()) / 2 / pairs
-        influence = np.where(counted, estimate.influence, 0.0)
+        y, share, counted = self.y, self.share, None
+        if len(outcomes) < self.n_outcomes:
+            counted = np.isin(y, outcomes)
+            y, share = np.where(counted, y, -1), np.where(counted, share, 0.0)
+        estimate = placed(self.place, y, self.share)
+        off, influence = 0.0, estimate.influence
+        if not self.tied.all():
+            all_of = np.bincount(self.place, share)
+            same = np.bincount(self.place, share**2)
+            pairs = float(share.sum() ** 2 - (np.bincount(self.y, share) ** 2).sum())
+            off = float(np.where(self.tied, 0.0, all_of**2 - same).sum()) / 2 / pairs
+        if counted is not None:
+            influence = np.where(counted, influence, 0.0)
         return Estimated(estimate.value, influence, self.effective(outcomes)), off
 
     def precision(self) -> tuple[Estimated, float]:
