@@ -279,7 +279,7 @@ def _constant_gain(how: Split, event: Floats, rate: float) -> Floats:
     frequency = np.minimum(np.maximum(event, 0.0), 1.0)
     if how.binary == "log":
         event, rate = frequency, min(max(rate, 0.0), 1.0)
-    constant = how.expected(np.float64(rate), np.float64(1 - rate), event)
+    constant = how.expected(np.array(rate), np.array(1 - rate), event)
     return np.asarray(constant - how.expected(frequency, 1 - frequency, event))
 
 
