@@ -249,9 +249,7 @@ def test_few_events_cannot_show_that_forecasts_are_calibrated(rows, events, seen
 def test_rows_of_one_outcome_show_neither_skill_nor_what_to_recalibrate():
     p = np.random.default_rng(0).dirichlet([1, 1], 30)
     verdict = vx.report.Report.of(np.zeros(30, int), p).verdict
-    assert verdict.startswith(
-        "All rows have the same outcome, so they do not show whether the model beats"
-    )
+    assert verdict.startswith("All rows have the same outcome, so they do not show whether the model beats")
     assert verdict.claims == ("not_better_than_reference", "risks_too_high")
     assert verdict.next_step.text == "collect rows with other outcomes before you recalibrate"
 
