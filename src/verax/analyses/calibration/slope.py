@@ -40,7 +40,7 @@ def log_odds(event: BinaryEvent) -> Floats:
 
 
 def chances_at(odds: Floats) -> tuple[Floats, Floats]:
-    """The chances of an event and of none at these log odds, the smaller with as many digits as the larger.
+    """The chances of an event and of none at these log odds, both to the last digit.
 
     Importing `scipy.special` for its logistic function takes longer than fitting a few thousand rows.
     """

@@ -119,7 +119,7 @@ def _values_of_rows(
         rows = rows.in_units()
     measures = [CurveMetric(rows, metric) for metric in metrics]
     orders: list[RowOrder] = []
-    # Rules rank the rows of two classes alike: an order that is there already is not followed again.
+    # Rules rank the rows of two classes alike: equal orders are followed once.
     place_of: dict[str, int] = {}
     for name in list(ranks):
         order = RowOrder(ranks.pop(name), options.ties)
