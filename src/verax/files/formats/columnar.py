@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 BUFFER = 2**16
 # The same where each read is a request.
 FAR_BUFFER = 2**22
-# Up to this number of rows a file is decoded by one thread.
-_ALONE = 2**12
 # The largest footer that is kept for when the rows are read: many columns and row groups have large ones.
 _KEPT_FOOTER = 2**14
 
@@ -63,9 +61,7 @@ class Parquet:
     ) -> Iterator[Any]:
         """All rows of these columns, or those of some row groups, up to `rows` at a time."""
         with self._open() as parquet:
-            # Threads decode a small file no sooner, and starting them takes most of the time.
-            threads = self.n_rows > _ALONE
-            yield from parquet.iter_batches(rows, row_groups, list(columns), use_threads=threads)
+            yield from parquet.iter_batches(rows, row_groups, list(columns))
 
 
 class Arrow:
