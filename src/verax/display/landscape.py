@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.panels import COLOURS, STYLES, plain_texts, pyplot
-from verax.errors import InputError
+from verax.display.panels import COLOURS, STYLES, axes_for, plain_texts, pyplot
 
 # Dark is a small loss. Readers who see no colours, or few, see the same order of brightness.
 _MAP = "cividis"
@@ -148,15 +147,7 @@ def _axes(n: int, ax: Any) -> list[Any]:
             1, n, figsize=(2.7 * n + 1.1, 2.9) if n > 1 else (4.6, 4.2), squeeze=False, layout="constrained"
         )
         return list(axes[0])
-    given = list(ax) if isinstance(ax, (list, tuple, np.ndarray)) else [ax]
-    if len(given) != n:
-        raise InputError(
-            f"must be left out, or be {n} axes, one for each outcome" if n > 1 else "must be one axes",
-            argument="ax",
-            kind="length",
-            found=f"it is {len(given)}",
-        )
-    return given
+    return axes_for(n, ax)
 
 
 def _draw_triangle(ax: Any, points: Any, values: Any, limits: tuple[float, float], levels: Any) -> Any:
