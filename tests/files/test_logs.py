@@ -197,6 +197,8 @@ def test_harness_filters_are_metrics_of_one_row(tmp_path):
     assert rows_of(loose, "grade", "status") == [(None, "unparsable"), (1.0, None)]
     (folder / "results_2025-01-31T10-00-00.123456.json").write_text('{"model_name": "org/other"}')
     assert read_log(folder / HARNESS, grade=flexible).model == "org/other"
+    # Without an owner and a name around the underscores, a folder is no model.
+    assert read_log(write_lines(tmp_path / "runs__" / HARNESS, records)).model is None
 
 
 def test_harness_choices_and_repeats(tmp_path):

@@ -184,9 +184,10 @@ def _harness(path: Path) -> LogRecords:
     about = _beside(beside)
     config = mapping(about.get("config"))
     model = _text(about.get("model_name")) or _text(config.get("model"))
-    if model is None and "__" in path.parent.name:
-        # The harness writes the name of the model into that of the folder.
-        model = path.parent.name.replace("__", "/")
+    folder = path.parent.name
+    if model is None and "__" in folder.strip("_"):
+        # The harness writes the name of the model into that of the folder, as owner__model.
+        model = folder.replace("__", "/")
     return LogRecords(str(path), "line", HARNESS_GRADES, _lines(path), model=model, task=task)
 
 
