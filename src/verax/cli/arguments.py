@@ -6,6 +6,7 @@ a command would both read and write is refused.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shlex
@@ -54,9 +55,15 @@ def prepare(command: Any) -> None:
         return
     command.prepared = True
     add_choices(command)
+    for parameter in command.params:
+        if not parameter.required and parameter.callback is None and not parameter.multiple:
+            _pass_missing(parameter)
     run = command.invoke
 
     def invoke(context: Any) -> Any:
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         context.params |= {name: _places(value) for name, value in context.params.items()}
         Typed.begin(context)
         with Piped.spooled(context.params):
@@ -69,6 +76,12 @@ def prepare(command: Any) -> None:
                 return run(context)
 
     command.invoke = invoke
+
+
+def _pass_missing(parameter: Any) -> None:
+    """Pass on None where nothing was typed: typer would make a validator for it first."""
+    process = parameter.process_value
+    parameter.process_value = lambda context, value: None if value is None else process(context, value)
 
 
 class Typed:
