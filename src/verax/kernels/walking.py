@@ -27,11 +27,12 @@ def pack_rows(ranked: Any, happened: Any, out: Any) -> int:
 
 
 @compiled
-def count_pools(packed: Any) -> int:
-    """The number of different forecasts."""
-    n = 1
-    for i in range(1, packed.size):
+def count_pools(packed: Any, most: int) -> int:
+    """The number of different forecasts, or one more than `most` where there are more."""
+    n, i = 1, 1
+    while i < packed.size and n <= most:
         n += int((packed[i] >> np.uint64(1)) != (packed[i - 1] >> np.uint64(1)))
+        i += 1
     return n
 
 

@@ -37,8 +37,8 @@ from verax.kernels.ledger import compiles
 
 # Different rows that are kept: fewer where they have very many classes.
 KEPT, _FEWEST, _NUMBERS = 256, 16, 2**17
-# The factors of the probabilities of a row before they are added up and hashed.
-_GOLDEN = (5**0.5 - 1) / 2
+# The factors of the probabilities of a row before they are added up and hashed, some rows at a time.
+_GOLDEN, _HASHED = (5**0.5 - 1) / 2, 2**13
 
 
 def _most(n_classes: int) -> int:
@@ -50,11 +50,10 @@ def sample_of(p: Floats, weights: Floats | None) -> Keyed:
     """The rows to keep, with the weight of all rows that are like each."""
     n, k = p.shape
     most = _most(k)
-    # Probabilities are rounded, so that hashes do not depend on how many rows were computed at a time.
-    total = np.zeros(n)
-    for i in range(k):
-        total += p[:, i].astype(np.float32) * (1 + (i + 1) * _GOLDEN % 1)
-    keys: Any = mixed(total.view(np.uint64)) >> np.uint64(1)
+    keys = np.empty(n, np.uint64)
+    # Some rows at a time, whose numbers a cache holds.
+    for start in range(0, n, _HASHED):
+        keys[start : start + _HASHED] = _row_keys(p[start : start + _HASHED])
     at = _smallest(keys, most)
     different, place, count = np.unique(keys[at], return_inverse=True, return_counts=True)
     mass = count if weights is None else np.bincount(place, weights[at], len(different))
@@ -65,6 +64,15 @@ def sample_of(p: Floats, weights: Floats | None) -> Keyed:
         np.minimum.at(rows, place, p[at])
     sums = Sum.of(mass[:, None].astype(float))
     return trimmed(Keyed((Run(different.astype(np.int64), sums, rows, rows),)))
+
+
+def _row_keys(p: Floats) -> Any:
+    """The hashes of rows of probabilities."""
+    # Probabilities are rounded, so that hashes do not depend on how many rows were computed at a time.
+    total = np.zeros(len(p))
+    for i in range(p.shape[1]):
+        total += p[:, i].astype(np.float32) * (1 + (i + 1) * _GOLDEN % 1)
+    return mixed(total.view(np.uint64)) >> np.uint64(1)
 
 
 def _smallest(keys: Any, most: int) -> Ints:
@@ -170,7 +178,7 @@ class Walk:
 
         n = len(packed)
         most = cells_for(n)
-        scale = most / float(n) if count_pools(packed) > most else 0.0
+        scale = most / float(n) if count_pools(packed, most) > most else 0.0
         starts, sums, blocks = np.empty(most), np.empty((3, most)), np.empty((n, 2))
         n_cells, n_blocks = walk(packed, scale, starts, sums, blocks)
         size, happened, claimed = sums[:, :n_cells].copy()
@@ -405,6 +413,8 @@ class EventsInMemory:
     @cached_property
     def weight(self) -> Sum:
         """(3,) sums of w, of w*w, and the number of rows."""
+        if self.rows.weights is None and not self.rows.entries:
+            return Sum.of([self.rows.n_rows] * 3)
         w = next(self.events([0])).of_rows(self.rows.mass)
         return Sum.of([w.sum(), (w * w).sum(), len(w)])
 
