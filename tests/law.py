@@ -243,6 +243,18 @@ def weighing(given: Given, weights: Any) -> Given:
     return given.changed(per_row=own if weights is None else {"weights": weights, **own})
 
 
+def taken(given: Given, rows: Any) -> Given:
+    """Some of the rows, as arguments."""
+
+    def column(values: Any) -> Any:
+        return values.iloc[rows] if isinstance(values, pd.Series) else values[rows]
+
+    y = np.asarray(given.y, object)[rows]
+    models = {name: column(p) for name, p in given.models.items()}
+    own = {name: column(values) for name, values in given.per_row.items()}
+    return given.changed(y=list(y) if y.ndim == 1 else y, models=models, per_row=own)
+
+
 # What is a sum of weights, in their own unit.
 WEIGHTS = ("weight", "class_counts", "confusion")
 

@@ -92,6 +92,15 @@ CASES += [(name, "plain", "many parts") for name, asked in TABLE.items() if "den
 RATED = ("evaluate", "compare with class frequencies", "worst", "decompose", "net_benefit", "retention")
 CASES += [(name, "rated", "many parts") for name in RATED]
 CASES = [case for case in CASES if case not in ELSEWHERE]
+# Analyses whose parts read a case as a row for each class.
+RATED_ALONE = (
+    "calibration_slope",
+    "choose_thresholds",
+    "conformal",
+    "murphy",
+    "operating_points",
+    "recalibrate",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -178,6 +187,39 @@ def test_weights_that_are_all_the_same_are_none(name, kind):
     within = FITTED.get(name, 1e-11)
     found, exact = weighed(name, kind, np.full(60, 0.3)), weighed(name, kind, None)
     assert not equal(found, exact, ignored=law.WEIGHTS, within=within)
+
+
+# Results that tell of rows without weight, and why.
+COUNTS_WEIGHTLESS = {
+    "plan": "it says how many rows like these to collect",
+    "raters": "the worst cases have numbers among all rows",
+    "worst": "in memory it has no weights",
+}
+# Numbers of rows, of which only conformal prediction leaves out those that calibrate nothing.
+ROWS_GIVEN = ("n_rows", "n_lists")
+
+
+@pytest.mark.parametrize(("name", "kind"), WEIGHED)
+def test_rows_without_weight_are_counted_and_else_as_if_absent(name, kind):
+    if name in COUNTS_WEIGHTLESS or kind == "graded":
+        return
+    asked, given = TABLE[name], law.ROWS[kind](40)
+    rows = np.flatnonzero(given.per_row["weights"])
+    found, exact = asked.in_memory(given), asked.in_memory(law.taken(given, rows))
+    assert not equal(
+        found, exact, ignored=(*ROWS_GIVEN, "n_invalid", "notes"), within=FITTED.get(name, 1e-10)
+    )
+    if isinstance(found, dict) and "n_rows" in found:
+        assert found["n_rows"] == (len(rows) if name.startswith("conformal") else 40)
+    if kind == "lists" and isinstance(found, dict) and "n_invalid" in found:
+        assert found["n_invalid"] == vx.evaluate(given.y, given.models["a"]).n_invalid
+
+
+@pytest.mark.parametrize("name", RATED_ALONE)
+def test_a_case_of_several_raters_is_one_row(name):
+    given = law.rated(40)
+    said = TABLE[name].in_memory(given)
+    assert said["n_rows"] == (np.count_nonzero(given.per_row["weights"]) if name == "conformal" else 40)
 
 
 def test_extreme_weights_of_parts_are_refused_where_their_squares_vanish():

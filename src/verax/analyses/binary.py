@@ -213,7 +213,7 @@ class ScannedRows:
     Attributes
     ----------
     n_rows : int
-        The number of rows that have weight.
+        The number of rows, with those of weight zero; a case of several raters is one.
     n_groups : int or None
         The number of groups; None where rows stand for themselves.
     n_classes : int

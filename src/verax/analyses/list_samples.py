@@ -35,8 +35,10 @@ class ListSample(Hashed, Summary, kind="sample of lists"):
     ----------
     most : int
         How many are kept.
-    n_rows, n_invalid : int
-        Of how many lists that have weight, and how many of these are invalid.
+    n_rows : int
+        Of how many lists that have weight.
+    n_invalid : int
+        The number of invalid lists, with those of weight zero.
     slack : float
         How far the sums of the distributions that the lists come from may differ from 1.
     units, rows : arrays
@@ -53,7 +55,7 @@ class ListSample(Hashed, Summary, kind="sample of lists"):
 
     most: int = merges(Whole("equal", least=1))
     n_rows: int = merges(Whole())
-    n_invalid: int = merges(Whole(most="n_rows"))
+    n_invalid: int = merges(Whole())
     slack: float = merges(Number("most", least=0))
     units: Any = merges(Array("u8", "n", how="join"))
     rows: Any = merges(Array("u8", "n", how="join"))

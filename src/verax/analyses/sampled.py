@@ -57,11 +57,7 @@ def rows_to_fit(
         outcomes = [handle.classes[k] for k in sample.y.tolist()]
 
     def tell(result: R) -> R:
-        if len(sample.y) < summaries.n_rows:
-            result = result.with_sample(len(sample.y), summaries.n_rows)
-        elif len(sample.y) > summaries.n_rows:
-            result = result.with_cases(summaries.n_rows)
-        return result.with_skipped(summaries.skipped)
+        return sample.tell(result, summaries.n_rows).with_skipped(summaries.skipped)
 
     options = {"classes": handle.classes, "weights": sample.weights, "groups": sample.groups}
     return outcomes, drawn if several else drawn[models[0]], options, tell

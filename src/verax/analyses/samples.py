@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -23,12 +23,14 @@ from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Gathering, Part, Recipe
+from verax.inputs.skipping import MaySkip
 
 # The number of rows that are hashed at a time: a cache holds them.
 _BLOCK = 2**14
 # The columns of a sample.
 _COLUMNS = ("units", "rows", "numbers", "y", "p", "weights", "groups")
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
+R = TypeVar("R", bound=MaySkip)
 # Instead of the number of a row, where there is none.
 _NONE = np.iinfo(np.int64).max
 
@@ -290,6 +292,19 @@ class Sample(Hashed, Summary, kind="row sample"):
     @classmethod
     def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"numbers": None, **values}
+
+    def n_cases(self, n_given: int) -> int:
+        """The number of rows given that it is of: one for all classes of a case of several raters."""
+        if len(self.y) == self.n_rows:
+            return n_given
+        in_pairs = self.n_rows > n_given and self.numbers is not None
+        return len(np.unique(self.numbers)) if in_pairs else len(self.y)
+
+    def tell(self, result: R, n_given: int) -> R:
+        """The result of a fit to it, with the number of its rows, and of how many given these are."""
+        n_rows = self.n_cases(n_given)
+        counted = result.with_cases(n_rows)
+        return counted if n_rows == n_given else counted.with_sample(n_rows, n_given)
 
     def forecasts(self, model: int, *, ordered: bool) -> Forecasts:
         """The rows with the forecasts of a model; probabilities that have single precision keep it."""

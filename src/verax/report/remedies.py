@@ -95,9 +95,7 @@ def try_recalibration(problem: Problem, sample: Sample | None, *, confidence: fl
     for i, name in enumerate(problem.models.values() if rows is not None else ()):
         assert rows is not None
         better = _recalibration(problem, rows, i, confidence, seed)
-        if len(rows.y) < problem.n_rows:
-            better = better.with_sample(len(rows.y), problem.n_rows)
-        recalibrations[name] = better
+        recalibrations[name] = rows.tell(better, problem.n_rows)
     return Tried(rows, recalibrations)
 
 
@@ -132,7 +130,12 @@ def remedies_of_lists(
             continue
         rows[shown] = sample.lists(problem.n_classes)
         better = recalibrate_lists(
-            sample, problem.n_classes, rule=_rule(problem), confidence=confidence, seed=seed
+            sample,
+            problem.n_rows,
+            problem.n_classes,
+            rule=_rule(problem),
+            confidence=confidence,
+            seed=seed,
         )
         remedies[shown] = RecalibrationBenefit(better, [], [])
     if len(rows) < len(remedies) or not any(remedy.helps for remedy in remedies.values()):

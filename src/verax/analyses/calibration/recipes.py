@@ -332,8 +332,10 @@ class ListSums(Summary, kind="event histograms of lists"):
     totals : Sum
         (3,) sums over all lists of the weight, of the weight times the length, and of the weight times what
         the padded Brier score has more than that of the events.
-    n_lists, n_invalid, longest : int
-        Of the lists that have weight: their number, how many are invalid, and the length of the longest.
+    n_lists, longest : int
+        The number of lists that have weight, and the length of the longest.
+    n_invalid : int
+        The number of invalid lists, with those of weight zero.
     """
 
     events: Mapping[str, Events] = merges(Each(Valued(EventSums, packed=True), "union"))
@@ -385,7 +387,7 @@ class ListEventRecipe(Recipe[ListSums]):
         """Sum up the lists of one part, in bins where the lists so far are; lists in memory when asked to."""
         lists_read = lists_of(part, self.model)
         if not lists_read.n_lists:
-            return ListSums({}, Sum.zeros((3,)), 0, 0, 0)
+            return ListSums({}, Sum.zeros((3,)), 0, lists_read.n_invalid, 0)
         w = np.ones(lists_read.n_lists) if lists_read.weights is None else lists_read.weights
         numbers = lists_read.n_lists, lists_read.n_invalid, lists_read.longest
         scored = lists_read.as_scored() if self.scored else lists_read

@@ -109,9 +109,7 @@ def reliability(
         refuse_places(places)
     summaries = handle.summarise({"events": recipe})
     diagram = read_reliability(summaries["events"], recipe, handle, plan, again=True)
-    if not handle.lists:
-        diagram = replace(diagram, n_rows=summaries.n_rows)
-    return diagram.with_skipped(summaries.skipped)
+    return replace(diagram, n_rows=summaries.n_rows).with_skipped(summaries.skipped)
 
 
 def read_reliability(

@@ -303,17 +303,17 @@ def fit_slopes(
             fits[name].step(sums[name])
     _exact(handle, fits)
     whole = fits[WHOLE if handle.lists else next(iter(fits))].sums
-    n_groups = None if whole.groups is None else whole.units.n
+    n_groups, n_rows = None if whole.groups is None else whole.units.n, summaries.n_rows
     lines = tuple(fit.line(name, looks[name], confidence) for name, fit in fits.items())
     if handle.lists:
         invalid = looks[WHOLE].invalid
         said = f"{in_digits(handle.n_classes)} classes"
         said += f", {invalid:,} invalid lists taken as stated" if invalid else ""
-        first, prefix = heading_of_lists(whole.n, n_groups, said), ""
+        first, prefix = heading_of_lists(n_rows, n_groups, said), ""
     else:
-        first = heading("calibration slopes", whole.n, n_groups, handle.n_classes, ordered=ordered)
+        first = heading("calibration slopes", n_rows, n_groups, handle.n_classes, ordered=ordered)
         prefix = "y " if ordered else "class "
-    result = CalibrationSlopes(lines, first, prefix, whole.n, n_groups, ordered, confidence)
+    result = CalibrationSlopes(lines, first, prefix, n_rows, n_groups, ordered, confidence)
     return result.with_skipped(summaries.skipped)
 
 

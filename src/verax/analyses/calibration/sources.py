@@ -91,6 +91,8 @@ class ListEvents:
         Of the lists.
     n_classes : int
         The number of classes.
+    n_invalid : int
+        The number of invalid lists, with those of weight zero.
     """
 
     lists: Ragged
@@ -99,6 +101,7 @@ class ListEvents:
     weights: Floats | None
     groups: Groups | None
     n_classes: int
+    n_invalid: int
 
     @classmethod
     def of(cls, rows: Rows, what: str | None) -> ListEvents:
@@ -109,7 +112,8 @@ class ListEvents:
             check_one_way(groups, what)
         batch = rows.batch(0, rows.n_rows)
         place = _places(batch.lists, batch.y)
-        events = cls(batch.lists, batch.survey, place, batch.weights, groups, rows.n_classes)
+        n_invalid = int(np.count_nonzero(batch.survey.kept < batch.lists.lengths))
+        events = cls(batch.lists, batch.survey, place, batch.weights, groups, rows.n_classes, n_invalid)
         if batch.weights is not None and not batch.weights.all():
             return events.taken(np.flatnonzero(batch.weights > 0))
         return events
@@ -129,11 +133,6 @@ class ListEvents:
     def n_lists(self) -> int:
         """The number of lists that have weight."""
         return self.lists.n_rows
-
-    @property
-    def n_invalid(self) -> int:
-        """The number of invalid ones."""
-        return int(np.count_nonzero(self.survey.kept < self.lists.lengths))
 
     @property
     def longest(self) -> int:

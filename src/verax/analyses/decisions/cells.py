@@ -301,7 +301,6 @@ class Counted:
             ranks = {f"ranks of {source.model}": RankRecipe(source) for source in sources}
         self._sums: dict[Any, CellSums]
         self._sums, summaries = read_cells(handle, recipes, ranks)
-        first = next(iter(self._sums.values()))
         self._states: dict[Any, States] = {}
         counts = {
             n: summaries.by_name[key] for n in self.models if (key := f"ranks of {n}") in summaries.by_name
@@ -312,8 +311,7 @@ class Counted:
         self.skipped: Skipped | None = summaries.skipped
         units = self.states(0, self.models[0]).cells.units
         n_groups = units.n if units.grouped else None
-        n_rows = min(first.rows, summaries.n_rows)
-        self.rows: ScannedRows = ScannedRows(n_rows, n_groups, handle.n_classes, ordered, units)
+        self.rows: ScannedRows = ScannedRows(summaries.n_rows, n_groups, handle.n_classes, ordered, units)
 
     def states(self, event: int, *models: str) -> States:
         """The states of the rows at each threshold, for one event and the forecasts of some models."""

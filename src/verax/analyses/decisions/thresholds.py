@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -126,10 +126,7 @@ def choose_thresholds(
         held_out[fold == i] = at_thresholds(rows.p[fold == i], without, sample.decimals)
     usual = cheapest(rows.p, costs) if by_cost else rows.decisions
     chosen = _result(sample, rows, values, in_sample, (held_out, usual), np.array(per_fold), by_cost, plan)
-    chosen = replace(chosen, n_rows=forecasts.n_rows)
-    if forecasts.n_rows < summaries.n_rows:
-        chosen = chosen.with_sample(forecasts.n_rows, summaries.n_rows)
-    return chosen.with_skipped(summaries.skipped)
+    return kept.tell(chosen, summaries.n_rows).with_skipped(summaries.skipped)
 
 
 def _check_size(n_classes: int) -> None:

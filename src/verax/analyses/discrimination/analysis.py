@@ -248,6 +248,5 @@ def _with_means(handle: Handle, models: dict[str, RankedModel], counted: _Counte
     means = means_of(handle, InfluenceRecipe(counted.sources, counted.cells, counted.exact, parts, averages))
     n_groups = means.units.n if means.units.grouped else None
     ordered = counted.sources[0].ordered
-    n_rows = min(means.sums.n, counted.n_rows)
-    rows = ScannedRows(n_rows, n_groups, handle.n_classes, ordered, means.units)
+    rows = ScannedRows(counted.n_rows, n_groups, handle.n_classes, ordered, means.units)
     return RankedHandle(models, means, rows)

@@ -349,8 +349,8 @@ def _precision_band(rates: Rates, confidence: float, seed: int) -> Floats:
 
 
 def _rows(handle: Handle, sums: CellSums, n_rows: int, *, ordered: bool) -> ScannedRows:
-    """The rows that have weight; several raters make more cells than there are rows."""
+    """The facts on the rows, of which cells leave out those without weight."""
     n_places = int(sums.cells.total.keys.max()) // 2 + 2
     units = sums.as_cells(1, n_places).units
     n_groups = units.n if units.grouped else None
-    return ScannedRows(min(sums.rows, n_rows), n_groups, handle.n_classes, ordered, units)
+    return ScannedRows(n_rows, n_groups, handle.n_classes, ordered, units)

@@ -269,13 +269,13 @@ def _chosen(
         gaps += _differences(both, event, at, confidence, chosen)
     counted = states.cells.units
     rows = ScannedRows(
-        min(len(first.y), summaries.n_rows),
+        kept.n_cases(summaries.n_rows),
         counted.n if counted.grouped else None,
         handle.n_classes,
         ordered,
         counted,
     )
     result = OperatingPoints(tuple(points), tuple(gaps), rows, confidence, aim.text)
-    if len(kept.y) < summaries.n_rows:
-        result = result.with_sample(len(kept.y), summaries.n_rows)
+    if rows.n_rows < summaries.n_rows:
+        result = result.with_sample(rows.n_rows, summaries.n_rows)
     return result.with_skipped(summaries.skipped)

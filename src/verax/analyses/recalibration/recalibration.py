@@ -162,7 +162,8 @@ def recalibrate(
         handle = crossed.one_way()
         drawn, asking = sampled_lists(handle, _most(method, LISTS))
         how: dict[str, Any] = {"method": method, "folds": folds, "seed": seed, "confidence": confidence}
-        made = recalibrate_lists(drawn, handle.n_classes, rule=chosen, **how).with_skipped(asking.skipped)
+        made = recalibrate_lists(drawn, asking.n_rows, handle.n_classes, rule=chosen, **how)
+        made = made.with_skipped(asking.skipped)
         return made if handle is crossed else replace(made, notes=(*made.notes, _ONE_WAY))
     asked = _asked(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
@@ -198,6 +199,7 @@ def rows_of(forecasts: Forecasts) -> tuple[Ints, Floats, Floats | None]:
 
 def recalibrate_lists(
     drawn: ListSample,
+    n_given: int,
     m: int,
     *,
     rule: Rule | None,
@@ -206,7 +208,7 @@ def recalibrate_lists(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> ListRecalibration:
-    """The recalibration of a sample of lists of m classes."""
+    """The recalibration of a sample of the lists given, of m classes."""
     asked, rows = _asked(method, TITLES_OF_LISTS), drawn.lists(m)
     batch = rows.batch(0, rows.n_rows)
     inner = rule.rule if isinstance(rule, Padded) else rule
@@ -216,7 +218,7 @@ def recalibrate_lists(
     methods = methods_of_lists(asked, complete=rows.lists.lengths.min(initial=m) == m)
     dealt_to = dealt(rows.n_rows, rows.groups, folds, seed, batch.weights, nested=len(methods) > 1)
     sample = FoldedLists(batch.y, batch.weights, rows.groups, chosen, dealt_to, seed, rows)
-    are = f"{drawn.n_invalid:,} of {drawn.n_rows:,} lists {'is' if drawn.n_invalid == 1 else 'are'} invalid"
+    are = f"{drawn.n_invalid:,} of {n_given:,} lists {'is' if drawn.n_invalid == 1 else 'are'} invalid"
     how = "scored as the largest valid sublist, and gains do not count the penalty"
     notes = (f"{are}, {how}.",) if drawn.n_invalid else ()
     result = ListRecalibration(
@@ -228,7 +230,9 @@ def recalibrate_lists(
         lists_of=m,
         n_invalid=drawn.n_invalid,
     )
-    return result if rows.n_rows == drawn.n_rows else result.with_sample(rows.n_rows, drawn.n_rows)
+    if rows.n_rows == drawn.n_rows:
+        return result.with_cases(n_given)
+    return result.with_sample(rows.n_rows, n_given)
 
 
 def _most(method: str | Sequence[str], most: T) -> T | None:

@@ -101,7 +101,7 @@ def read_curves(
     else:
         # Without draws and with tied rows counted in part, the order of the rows does not matter.
         ordered = options.plan.replicates or options.ties == "order"
-        kept = histograms.rows.in_order() if ordered else histograms.rows
+        kept = (histograms.rows.in_order() if ordered else histograms.rows).weighty()
         ranks = dict(kept.ranks)
         if last:
             kept.forget_ranks()

@@ -119,7 +119,7 @@ def risk_coverage(
     summaries = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
     summary = recipe.fitting(summaries["curves"])
     if summary.rows is not None:
-        kept = summary.rows.in_order() if plan.replicates else summary.rows
+        kept = (summary.rows.in_order() if plan.replicates else summary.rows).weighty()
         rows, doubts, bins = kept.table([measure], n_classes), kept.ranks[key.name], None
         losses = recipe.values_of(measure, kept)
     else:

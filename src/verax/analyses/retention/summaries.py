@@ -210,9 +210,21 @@ class CurveRows(Summary):
             codes = None if self.groups is None else self.groups.codes
             columns = *self.values.values(), *self.ranks.values(), self.y, self.decisions, self.weights, codes
             order = np.lexsort((*(column for column in columns if column is not None), self.numbers))
+        return self._at(order)
+
+    def weighty(self) -> CurveRows:
+        """Without rows of weight zero, which are as if absent."""
+        if self.weights is None or self.weights.all():
+            return self
+        kept = self._at(np.flatnonzero(self.weights))
+        groups = kept.groups
+        return kept if groups is None else replace(kept, groups=groups.at(np.arange(len(kept))))
+
+    def _at(self, rows: Ints) -> CurveRows:
+        """Some of the rows."""
 
         def at(column: Any) -> Any:
-            return None if column is None else column[order]
+            return None if column is None else column[rows]
 
         return CurveRows(
             self.n_classes,
@@ -223,6 +235,8 @@ class CurveRows(Summary):
             at(self.decisions),
             at(self.weights),
             None if self.groups is None else replace(self.groups, codes=at(self.groups.codes)),
+            at(self.p),
+            self.bounded,
         )
 
     def table(self, measures: Sequence[Any], n_classes: int) -> RowTable:

@@ -145,16 +145,22 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
         return low, high
 
     def _findings(self) -> list[Finding]:
-        rows = f"the {self.n_rows:,} calibration rows"
+        # With groups the guarantee is for rows of new groups; cases of several raters are groups of one row.
+        if self.n_groups in (None, self.n_rows):
+            new, calibration = "new rows", f"the {self.n_rows:,} calibration rows"
+        else:
+            new, calibration = "rows of new groups", f"the {self.n_groups:,} calibration groups"
         if math.isinf(self.threshold):
             text = (
-                f"With {rows}, no threshold promises coverage of {self.level:.1%}: every set has all classes."
+                f"With {calibration}, no threshold promises coverage of {self.level:.1%}: every set has all "
+                "classes."
             )
             return [Finding(Claim.TOO_FEW, text, step=NextStep("calibrate on more rows"))]
         low, high = self.expected_coverage
         text = (
-            f"The sets cover new rows with a probability of at least {self.level:.1%}, if these are "
-            f"exchangeable with {rows}; 95% of such samples give a coverage of {low:.1%} to {high:.1%}."
+            f"The sets cover {new} with a probability of at least {self.level:.1%}, if these are "
+            f"exchangeable with {calibration}; 95% of such samples give a coverage of {low:.1%} to "
+            f"{high:.1%}."
         )
         ends = Interval(low, high, method="beta")
         step = NextStep("judge the sets on other rows", "vx.evaluate_sets(y_new, conformal.apply(p_new))")
@@ -304,9 +310,7 @@ def conformal(
         check_several(len(shares))
         counts = handle.summarise({"scores": ScoreRecipe(model, measure, shares)})["scores"]
     check_weight(counts.weight)
-    # A case of several raters is one row.
-    n_rows = min(counts.n, summaries.n_rows)
-    n = n_rows if shares is None else len(shares)
+    n = counts.n if shares is None else len(shares)
     # Of decimal levels, (n + 1) * level is a whole number as often as it should be.
     exact = Fraction(asked).limit_denominator(10**6)
     threshold, within = counts.quantile(float(exact), counts.weight / n)
@@ -314,7 +318,7 @@ def conformal(
         asked,
         measure,
         threshold,
-        n_rows,
+        counts.n,
         None if shares is None else n,
         handle.n_classes,
         handle.classes,

@@ -130,7 +130,7 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
     Attributes
     ----------
     n : int
-        The number of rows that have weight.
+        The number of rows that have weight; a case of several raters is one.
     least, most : float
         The extremes of these weights.
     bounded : bool
@@ -146,14 +146,15 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
     scores: KeyedSums = merges(ExactOrBins(loss_keys, "scores"))
 
     @classmethod
-    def of(cls, scores: Floats, weights: Floats, *, bounded: bool) -> ScoreCounts:
-        """Count the scores of rows; those without weight do not count."""
+    def of(cls, scores: Floats, weights: Floats, cases: Ints | None = None, *, bounded: bool) -> ScoreCounts:
+        """Count the scores of rows; those without weight do not count, and rows of a case are one."""
         kept = weights > 0
         scores, weights = scores[kept], weights[kept]
+        n = len(scores) if cases is None else len(np.unique(cases[kept]))
         run = Run.of_values(scores, loss_keys, EXACT, [weights])
         ends = float(weights.min(initial=np.inf)), float(weights.max(initial=0.0))
         sums = KeyedSums(loss_keys, EXACT, {0: Keyed((run,))})
-        return cls(len(scores), *ends, bounded, sums)._merged()
+        return cls(n, *ends, bounded, sums)._merged()
 
     def _merged(self) -> ScoreCounts:
         """The same, in bins where there are too many scores."""
@@ -257,7 +258,7 @@ class ScoreRecipe(Recipe[ScoreCounts]):
         if self.groups is not None and groups is not None:
             sizes = np.array([self.groups.get(label, 0.0) for label in groups.labels.tolist()])
             w = np.divide(w, sizes[groups.codes], out=np.zeros(len(w)), where=sizes[groups.codes] > 0)
-        return ScoreCounts.of(self.score.of_outcomes(p, y), w, bounded=not part.whole)
+        return ScoreCounts.of(self.score.of_outcomes(p, y), w, part.places, bounded=not part.whole)
 
 
 def _weights(part: Part, model: str) -> Floats:
