@@ -35,6 +35,7 @@ from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
 from verax.inference.intervals import Interval, t_quantile
+from verax.inference.products import product
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Handle, Part, Recipe
 from verax.kernels.ledger import compiles
@@ -278,12 +279,12 @@ class SecondLook(Summary, kind="second look at events"):
         # What is equal even then is in the order of names, as slots are.
         order = np.argsort(level, kind="stable")
         signs = np.empty((n, len(gaps)))
-        signs[:, order] = [rng.choice([-1.0, 1.0], len(gaps)) for _ in range(n)]
+        signs[:, order] = rng.choice([-1.0, 1.0], (n, len(gaps)))
         return signs
 
     def wild(self, signs: Floats, i: int, kind: int, n_cells: int) -> Floats:
         """Deviations of an event from its recalibration or its forecast, by weight in wide cells: (n, C)."""
-        return np.asarray(np.einsum("ns,sc->nc", signs, self.signed.high[:, i, :n_cells, kind]))
+        return product(signs, self.signed.high[:, i, :n_cells, kind])
 
     def variances(self, means: Floats, weight: float) -> Floats:
         """The variances of the means, (E + 1, 4)."""
