@@ -73,6 +73,12 @@ def examples_of(command):
     return [" ".join(example.split()) for example in re.findall(r"`(verax [^`]*)`", command.epilog or "")]
 
 
+def too_wide(text, width):
+    """Lines beyond a width, without commands to copy and words that cannot be broken."""
+    lines = [line for line in text.splitlines() if len(line) > width and not line.startswith("  verax ")]
+    return [line for line in lines if max(map(len, line.split())) < width - 10]
+
+
 @cache
 def validator(command):
     schema = schema_of(command)

@@ -248,7 +248,7 @@ REPLACED = {
 def own_names(tree: ast.AST) -> set[str]:
     """The names that a test file imports from verax."""
     found = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "verax":
             found |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -258,6 +258,8 @@ def own_names(tree: ast.AST) -> set[str]:
 
 def replaced(source: str) -> Iterator[str]:
     """What a test replaces in verax by `setattr` or `mock.patch.object`: an owner and a name."""
+    if not re.search(r"\b(?:setattr|object)\(", source):
+        return
     tree = ast.parse(source)
     names = own_names(tree)
     for node in ast.walk(tree):

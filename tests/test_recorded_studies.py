@@ -35,4 +35,3 @@ def test_numbers_of_the_text_are_in_the_tables(study):
         if not any(f"{abs(x):.{digits}f}" == f"{value:.{digits}f}" for x in kept):
             unknown.append(quoted)
     assert set(unknown) <= QUOTED.get(study, set())
-

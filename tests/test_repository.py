@@ -122,7 +122,8 @@ def test_forms_of_issues(name):
 
 
 @pytest.mark.parametrize(
-    ("bounds", "code"), [("accuracy>0.6\n\nbrier<0.5", 0), ("accuracy>0.6\nbrier<0.1", 1)]
+    ("bounds", "code"),
+    [pytest.param("accuracy>0.6\n\nbrier<0.5", 0, marks=pytest.mark.long), ("accuracy>0.6\nbrier<0.1", 1)],
 )
 def test_the_action_holds_files_against_bounds(bounds, code, bin_folder, predictions):
     action = read("action.yml")
@@ -143,7 +144,9 @@ def test_the_action_holds_files_against_bounds(bounds, code, bin_folder, predict
     assert '"accuracy"' in found.stdout
 
 
-@pytest.mark.parametrize(("bound", "code"), [("accuracy>0.6", 0), ("accuracy>0.7", 1)])
+@pytest.mark.parametrize(
+    ("bound", "code"), [("accuracy>0.6", 0), pytest.param("accuracy>0.7", 1, marks=pytest.mark.long)]
+)
 def test_the_hook_holds_files_against_bounds(bound, code, bin_folder, predictions):
     (hook,) = read(".pre-commit-hooks.yaml")
     assert {"id", "name", "entry", "language"} <= set(hook)

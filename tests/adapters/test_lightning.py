@@ -181,7 +181,7 @@ def reported(what, folder):
     return json.loads((folder / f"{what}.json").read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_together_score_what_verax_scores_of_all_rows(tmp_path):
     reports = reported("torch", tmp_path)
     p, y, w = (torch.cat(parts) for parts in zip(*uneven_parts(), strict=True))

@@ -36,6 +36,17 @@ RUNS = {
     "decisions": ("decide", "a.csv"),
     "a plan": ("plan", "a.csv", "--width", "0.02"),
 }
+# These take the same ways as others above.
+LONG = {
+    "a card of ordered classes",
+    "a card with numbers that are cut",
+    "arrays",
+    "two kinds of groups",
+    "two models",
+    "worst valid rows",
+    "curves by doubt",
+    "a plan",
+}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +78,9 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(
+    "run", [pytest.param(run, marks=pytest.mark.long if run in LONG else ()) for run in RUNS]
+)
 def test_held_rows_change_no_byte(run, folder, monkeypatch, change, tmp_path):
     monkeypatch.chdir(folder)
     # Compiled loops begin when a process has done some work; parts are shorter than the files.

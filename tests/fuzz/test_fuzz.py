@@ -15,10 +15,10 @@ _SPEC.loader.exec_module(run)
 # In parts, so that workers can share them; most calls are for the long tests.
 PARTS = [
     pytest.param(
-        name, range(start * calls // 2, stop * calls // 2), marks=[pytest.mark.long] if start else []
+        name, range(start * calls // 4, stop * calls // 4), marks=[pytest.mark.long] if start else []
     )
     for name, calls in run.FUZZERS.items()
-    for start, stop in ((0, 1), (1, 3), (3, 6))
+    for start, stop in ((0, 1), (1, 6), (6, 12))
 ]
 
 
