@@ -83,15 +83,16 @@ class Run:
         different = {id(column): column for column in columns if column is not None}
         added = _flat(different.values() or [keys])
         ends = _flat(extremes or added[:1])
-        counts, sums = np.zeros(span, np.int64), np.zeros((span, len(added)))
-        least, most = np.full((span, len(ends)), np.inf), np.full((span, len(ends)), -np.inf)
-        sum_by_key(keys, first, added, ends, counts, sums, least, most)
-        present = np.flatnonzero(counts)
+        counts, sums = np.zeros(span, np.int64), np.empty((span, len(added)))
+        least, most = np.empty((2, span, len(ends)))
+        present = np.empty(min(span, len(keys)), np.int64)
+        n = sum_by_key(keys, first, added, ends, counts, sums, least, most, present)
         place = {name: i for i, name in enumerate(different)}
-        high, kept = np.empty((len(present), len(columns))), slice(0, len(extremes))
+        high = np.empty((n, len(columns)))
         for i, column in enumerate(columns):
-            high[:, i] = counts[present] if column is None else sums[present, place[id(column)]]
-        return cls(present + first, Sum.once(high), least[present, kept], most[present, kept])
+            high[:, i] = counts[:n] if column is None else sums[:n, place[id(column)]]
+        least, most = (table[:n, : len(extremes)].copy() for table in (least, most))
+        return cls(present[:n].copy(), Sum.once(high), least, most)
 
     @classmethod
     def of_values(cls, values: Floats, layout: Layout, level: int, columns: Sequence[Floats | None]) -> Run:

@@ -62,7 +62,7 @@ def bin_numbers(key: Floats) -> Ints:
     [-10242, 0, 1, 2, 10242, 10242, 10243, 52225]
     """
     if compiled(len(key)):
-        return _compiled_numbers(key, 0)
+        return _compiled_numbers(key)
     bits = (np.abs(key) + _NEAR).view(np.int64)
     numbers = np.minimum((bits >> _SHIFT) - _FIRST, _TOP) + 1
     numbers[np.isinf(key)] = _INFINITE + 1
@@ -70,11 +70,11 @@ def bin_numbers(key: Floats) -> Ints:
     return np.asarray(np.where(key < 0, -numbers, numbers))
 
 
-def _compiled_numbers(key: Floats, one: int) -> Ints:
+def _compiled_numbers(key: Floats, one: int = 0, level: int = 0) -> Ints:
     from verax.kernels.binning import bin_numbers as kernel
 
     out = np.empty(len(key), np.int64)
-    kernel(np.ascontiguousarray(key), _NEAR, _SHIFT, _FIRST, _TOP, _INFINITE, one, out)
+    kernel(np.ascontiguousarray(key), _NEAR, _SHIFT, _FIRST, _TOP, _INFINITE, one, level, out)
     return out
 
 
@@ -109,8 +109,8 @@ def forecast_keys(q: Floats, level: int) -> Ints:
     """
     if level == EXACT:
         return exact_keys(q)
-    if not level and compiled(len(q)):
-        return _compiled_numbers(q, ONE)
+    if compiled(len(q)):
+        return _compiled_numbers(q, ONE, level)
     upper = q > 0.5
     number = joined(bin_numbers(np.where(upper, 1 - q, q)), level)
     return np.asarray(np.where(upper, ONE - number, number))

@@ -23,7 +23,7 @@ from verax.inputs.groups import Groups, kinds_of, label_columns
 from verax.inputs.handles import LATER, Gathering, Handle, Merged, Part, Recipe
 from verax.inputs.outcomes import Outcomes
 from verax.inputs.rows import Rows, at_fault, forecasts_like, without_groups
-from verax.kernels.ledger import compiles
+from verax.kernels.ledger import compiles, expecting
 from verax.kernels.threads import in_order
 
 # Rows of more numbers are not moved: their numbers would go to too many places.
@@ -368,9 +368,10 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
     def take(self, part: Part) -> Breakdown:
         """Summarise one part."""
         by_label = {}
-        for label, rows in self.parts(part, self.labels(part)):
-            with numbering(part):
-                by_label[label] = {name: recipe.take(rows) for name, recipe in self.recipes.items()}
+        with expecting(sum(rows.n_rows * rows.width for rows in part.models.values())):
+            for label, rows in self.parts(part, self.labels(part)):
+                with numbering(part):
+                    by_label[label] = {name: recipe.take(rows) for name, recipe in self.recipes.items()}
         return Breakdown(by_label).fitting()
 
     def labels(self, part: Part) -> Groups:

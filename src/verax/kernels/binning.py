@@ -11,9 +11,9 @@ from verax.kernels.functions import bits, compiled
 
 @compiled
 def bin_numbers(
-    key: Any, near: float, shift: int, first: int, top: int, infinite: int, one: int, out: Any
+    key: Any, near: float, shift: int, first: int, top: int, infinite: int, one: int, level: int, out: Any
 ) -> None:
-    """The numbers of bins, as in `engines.keys.bin_numbers`.
+    """The numbers of bins, as in `engines.keys.bin_numbers`; neighbours are joined in pairs, `level` times.
 
     With `one` not zero, keys are probabilities: those above a half are counted down from `one`.
     """
@@ -23,7 +23,7 @@ def bin_numbers(
         x = 1.0 - x if upper else x
         number: Any = min(np.int64(bits(abs(x) + near) >> np.uint64(shift)) - first, top)
         number = infinite if abs(x) == np.inf else number
-        number = 0 if x == 0.0 else number + 1
+        number = 0 if x == 0.0 else (number >> level) + 1
         number = -number if x < 0.0 else number
         out[i] = one - number if upper else number
 
@@ -43,14 +43,29 @@ def sum_by_class(y: Any, weights: Any, losses: Any, sums: Any) -> None:
 
 @compiled
 def sum_by_key(
-    keys: Any, first: int, columns: Any, extremes: Any, counts: Any, sums: Any, least: Any, most: Any
-) -> None:
+    keys: Any,
+    first: int,
+    columns: Any,
+    extremes: Any,
+    counts: Any,
+    sums: Any,
+    least: Any,
+    most: Any,
+    different: Any,
+) -> int:
     """Count the rows that have each key from `first` on, and add up columns; extremes are those of others.
 
-    Columns are tuples of arrays.
+    Columns are tuples of arrays. Tables have a line for each key, of which only `counts` are zero before. The
+    lines of keys that occur come first in the end; their keys are written to `different`, and their number is
+    returned.
     """
     for i in range(keys.size):
         at = np.uint64(keys[i] - first)
+        if counts[at] == 0:
+            for c in range(len(columns)):
+                sums[at, c] = 0.0
+            for c in range(len(extremes)):
+                least[at, c], most[at, c] = np.inf, -np.inf
         counts[at] += 1
         for c in range(len(columns)):
             sums[at, c] += columns[c][i]
@@ -60,6 +75,16 @@ def sum_by_key(
                 least[at, c] = x
             if x > most[at, c]:
                 most[at, c] = x
+    n = 0
+    for key in range(counts.size):
+        if counts[key] > 0:
+            different[n], counts[n] = key + first, counts[key]
+            for c in range(len(columns)):
+                sums[n, c] = sums[key, c]
+            for c in range(len(extremes)):
+                least[n, c], most[n, c] = least[key, c], most[key, c]
+            n += 1
+    return n
 
 
 @compiled

@@ -128,15 +128,14 @@ def sums_of(
 
 
 def counted_sums(
-    rows: PartEvents, events: Iterable[BinaryEvent], n_events: int, how: Split, *, exact: bool
+    rows: PartEvents, events: Iterable[BinaryEvent], n_events: int, how: Split, *, level: int
 ) -> EventSums:
-    """The sums of events, by distinct forecast or in bins."""
-    level = EXACT if exact else 0
+    """The sums of events, by distinct forecast or in bins of a level."""
     tables: dict[int, Keyed] = {}
 
     def count(event: BinaryEvent, columns: Sequence[Any]) -> None:
         # A row may sum to more than one, within its tolerance.
-        ranked = np.clip(event.ranked, 0.0, 1.0) if exact else event.ranked
+        ranked = np.clip(event.ranked, 0.0, 1.0) if level == EXACT else event.ranked
         tables[len(tables)] = Keyed((Run.of_values(ranked, forecast_keys, level, columns),))
 
     sums = sums_of(rows, events, n_events, how, count)
@@ -189,8 +188,10 @@ class EventRecipe(Recipe[EventSums]):
         if part.whole:
             return in_memory(rows, n, how, top=top, sample=partial(self.sample, part))
         events = itertools.chain(rows.events(), (make() for make in [top] if self.with_top))
-        exact = (before is None or before.exact) and not _too_many(rows, n + self.with_top)
-        sums = counted_sums(rows, events, n, how, exact=exact)
+        level = EXACT if before is None else before.forecasts.level
+        if level == EXACT and _too_many(rows, n + self.with_top):
+            level = 0
+        sums = counted_sums(rows, events, n, how, level=level)
         return replace(sums, sample=self.sample(part))
 
     def sample(self, part: Part) -> Keyed | None:
@@ -406,8 +407,9 @@ class ListEventRecipe(Recipe[ListSums]):
             if part.whole:
                 events[name] = in_memory(rows, 1, SQUARED, first=i)
                 continue
-            exact = before is None or name not in before.events or before.events[name].exact
-            events[name] = counted_sums(rows, rows.events([i]), 1, SQUARED, exact=exact)
+            earlier = None if before is None else before.events.get(name)
+            level = earlier.forecasts.level if isinstance(earlier, EventSums) else EXACT
+            events[name] = counted_sums(rows, rows.events([i]), 1, SQUARED, level=level)
         return ListSums(events, sums, *numbers)
 
 
