@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 import verax as vx
 from cases import forecasts
 from realdata import load
+from scanned import alike
 from scattered import Scattered
 from verax import Forecasts
 from verax.analyses.dealing import dealt
 from verax.analyses.decisions.thresholds import _Sample
+from verax.analyses.sampled import sampled_rows
 from verax.analyses.table import RowTable
 from verax.common.strictjson import plain
 from verax.inputs.groups import Groups
+from verax.inputs.memory import open_rows
 from verax.scores.decisions import count_decisions
 from verax.scores.metrics import METRICS, find_metric
 
@@ -132,6 +135,17 @@ def test_few_rows_elsewhere_are_those_in_memory(dtype):
         assert found == vx.choose_thresholds(y, p, **QUICK)
 
 
+def test_the_order_of_rows_decides_on_no_fold_and_no_draw():
+    y, p = forecasts(300, 3, 5)
+    rng = np.random.default_rng(0)
+    w, g, other = rng.random(300), rng.integers(0, 40, 300), rng.permutation(300)
+    for ask in (vx.choose_thresholds, vx.operating_points):
+        asked = QUICK if ask is vx.choose_thresholds else {"threshold": "youden"}
+        found = ask(y, p, weights=w, groups=g, **asked)
+        again = ask(y[other], p[other], weights=w[other], groups=g[other], **asked)
+        alike(found.to_dict(stored=False), again.to_dict(stored=False))
+
+
 def test_rows_without_weight_do_not_count():
     y, p = forecasts(12, 2, 2)
     w = np.repeat([1.0, 0.0], [2, 10])
@@ -183,6 +197,8 @@ def test_the_honest_value_is_that_of_decisions_without_the_own_fold():
     y, p = forecasts(100, 3, 3)
     groups = np.arange(100) // 7
     found = vx.choose_thresholds(y, p, metric="mae", folds=4, groups=groups, seed=3, **QUICK)
+    order = sampled_rows(open_rows(y, p, groups=groups))[0].by_content().numbers
+    y, p, groups = y[order], p[order], groups[order]
     fold = dealt(len(y), Groups.of(groups, 100), 4, 3)
     assert all(len(set(fold[groups == g])) == 1 for g in range(15))
     decisions = np.empty(100, int)
@@ -200,7 +216,7 @@ def test_few_rows_that_are_decided_differently_are_a_caution():
     found = vx.choose_thresholds(y, p, metric="accuracy", **QUICK)
     assert found.interval.caution == "only 10 rows are decided differently"
     assert "Caution: only 10 rows are decided differently." in repr(found)
-    found = vx.choose_thresholds(2 * y, 2 * p, metric="accuracy", groups=np.arange(80) % 8, **QUICK)
+    found = vx.choose_thresholds(2 * y, 2 * p, metric="accuracy", groups=np.arange(80) // 4 % 8, **QUICK)
     assert found.interval.caution == "only 8 groups"
 
 

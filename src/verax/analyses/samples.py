@@ -221,7 +221,11 @@ class Hashed:
     def in_order(self) -> Self:
         """The same rows in an order that does not depend on the parts: their own where all rows are here."""
         everything, numbers = len(self.units) == self.n_rows, self.numbers
-        return self.at(np.argsort(numbers) if everything and numbers is not None else self._hashed_order())
+        return self.at(np.argsort(numbers)) if everything and numbers is not None else self.by_content()
+
+    def by_content(self) -> Self:
+        """The same rows in the order of their hashes, so that no fold and no draw depends on their places."""
+        return self.at(self._hashed_order())
 
     def whole_groups(self) -> Self:
         """Without the group of which only a part was kept, if any."""

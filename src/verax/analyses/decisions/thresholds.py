@@ -111,7 +111,8 @@ def choose_thresholds(
     _check_size(handle.n_classes)
     # Costs that do not fit the classes are refused here.
     measure.bounds(handle.n_classes)
-    kept, summaries = sampled_rows(handle)
+    sampled, summaries = sampled_rows(handle)
+    kept = sampled.by_content()
     forecasts = kept.forecasts(handle.models.index(model), ordered=True)
     by_cost = measure.with_costs is not None
     rows = RowTable.of(forecasts, []).weighty()

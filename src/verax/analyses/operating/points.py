@@ -235,7 +235,8 @@ def _differences(
 def _chosen(
     handle: Handle, aim: Aim, ordered: bool, folds: int, confidence: float, seed: int
 ) -> OperatingPoints:
-    kept, summaries = sampled_rows(handle)
+    sampled, summaries = sampled_rows(handle)
+    kept = sampled.by_content()
     tables, decimals = {}, 0
     for i, name in enumerate(handle.models):
         forecasts = kept.forecasts(i, ordered=ordered)
