@@ -222,6 +222,46 @@ def test_a_case_of_several_raters_is_one_row(name):
     assert said["n_rows"] == (np.count_nonzero(given.per_row["weights"]) if name == "conformal" else 40)
 
 
+# Where repeated rows give other numbers than counts, and why.
+COUNTS_DIFFER = {
+    **dict.fromkeys(("retention", "selective"), "draws follow the number of rows"),
+    "subgroups": "draws of groups are of cells, whose number follows that of the rows",
+}
+# Advice on how many rows to collect speaks of rows that count as often as these.
+ADVICE = ("verdict", "findings", "next_step", "undecided")
+COUNTED = [
+    (name, kind)
+    for name, asked in TABLE.items()
+    for kind in asked.takes
+    if "weights_are" in inspect.signature(asked.function).parameters
+    and name not in (*COUNTS_DIFFER, "Report.of")
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), COUNTED)
+def test_counts_are_repeated_rows(name, kind):
+    asked, given, counts = TABLE[name], law.ROWS[kind](40), np.arange(40) % 3 + 1
+    own = {key: values for key, values in given.per_row.items() if key not in ("weights", "groups")}
+    counted = given.changed(per_row={"weights": counts, **own})
+    found = asked.in_memory(counted, weights_are="counts")
+    repeated = law.taken(given.changed(per_row=own), np.repeat(np.arange(40), counts))
+    ignored = {*ROWS_GIVEN, "n_invalid", "weights_are", *(ADVICE if "compare" in name else ())}
+    assert not equal(found, asked.in_memory(repeated), ignored=ignored, within=1e-9)
+
+
+def test_the_verdict_of_counts_is_that_of_repeated_rows():
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.05, 0.3, 0.7, 0.95], 400)
+    y = (rng.random(400) < 0.25 + 0.5 * p).astype(int)
+    cells, counts = np.unique(np.stack([y, p], axis=1), axis=0, return_counts=True)
+    card = vx.evaluate(cells[:, 0].astype(int), cells[:, 1], weights=counts, weights_are="counts")
+    repeated = vx.evaluate(y, p)
+    assert "too_extreme" in card.verdict.claims
+    assert str(card.verdict) == str(repeated.verdict)
+    for name, measure in card.measures.items():
+        assert list(measure.interval) == pytest.approx(list(repeated.measures[name].interval), nan_ok=True)
+
+
 def test_extreme_weights_of_parts_are_refused_where_their_squares_vanish():
     asked, given = TABLE["decompose"], law.dense(60)
     tiny = law.weighing(given, np.full(60, 1e-200))

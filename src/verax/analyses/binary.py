@@ -278,13 +278,17 @@ def heading(what: str, n_rows: int, n_groups: int | None, n_classes: int, *, ord
     return f"verax {what}: {n_rows:,} rows{groups}, {n_classes:,} {kind}"
 
 
-def rows_of_part(part: Part, model: str, *, ordered: bool) -> EventRows:
-    """The rows of a part that have weight; the shares of the weight are the weights themselves."""
+def rows_of_part(part: Part, model: str, *, ordered: bool, copies: bool = False) -> EventRows:
+    """The rows of a part that have weight; the shares of the weight are the weights themselves.
+
+    They may be scaled, unless they are numbers of `copies`.
+    """
 
     def read() -> EventRows:
         forecasts, rows, p = dense(part, model), seen(part, model, ()), probabilities(part, model)
         y, groups = rows.y, forecasts.groups
-        w = np.ones(len(y)) if rows.weights is None else scaled(part, rows.weights)
+        w = np.ones(len(y)) if rows.weights is None else rows.weights
+        w = w if copies else scaled(part, w)
         if not w.all():
             kept = w > 0
             y, p, w = y[kept], p[kept], w[kept]
@@ -292,4 +296,4 @@ def rows_of_part(part: Part, model: str, *, ordered: bool) -> EventRows:
         labels = tuple(map(str, range(forecasts.n_classes)))
         return EventRows(y, p, SamplingUnits(w, groups), labels, ordered, forecasts.unity.decimals)
 
-    return part.once(("event rows", model, ordered), read)
+    return part.once(("event rows", model, ordered, copies), read)

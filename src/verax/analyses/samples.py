@@ -301,8 +301,8 @@ class Sample(Hashed, Summary, kind="row sample"):
         """The number of rows given that it is of: one for all classes of a case of several raters."""
         if len(self.y) == self.n_rows:
             return n_given
-        in_pairs = self.n_rows > n_given and self.numbers is not None
-        return len(np.unique(self.numbers)) if in_pairs else len(self.y)
+        in_pairs = self.n_rows > n_given
+        return len(self.y) if self.numbers is None or not in_pairs else len(np.unique(self.numbers))
 
     def tell(self, result: R, n_given: int) -> R:
         """The result of a fit to it, with the number of its rows, and of how many given these are."""

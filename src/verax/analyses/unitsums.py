@@ -49,11 +49,15 @@ class UnitColumns:
         The sums s, in B blocks of C columns: covariances are those of the columns of a block.
     groups : Groups or None
         The group of each unit.
+    copies : array of shape (N,) or None
+        How many units are alike, of which the weight and the sums are those of all together; None for one.
+        Groups do not need it.
     """
 
     weight: Floats
     sums: Floats
     groups: Groups | None
+    copies: Floats | None = None
 
     def finite(self) -> tuple[Floats, Floats]:
         """The sums with zeros in place of infinite ones, and the (B, C) weights of units that have these."""
@@ -69,7 +73,8 @@ class UnitColumns:
         for label, rows in zip(labels.labels.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True):
             if len(rows):
                 groups = None if self.groups is None else self.groups.at(rows)
-                yield label, UnitColumns(self.weight[rows], self.sums.take(rows, axis=2), groups)
+                copies = None if self.copies is None else self.copies[rows]
+                yield label, UnitColumns(self.weight[rows], self.sums.take(rows, axis=2), groups, copies)
 
     def by_group(self) -> tuple[Any, Floats]:
         """The names of the groups, and of each its weight and its sums."""
@@ -119,29 +124,27 @@ class UnitSums(Summary, kind="sums over units"):
             only_weights(self.groups[:, 0])
 
     @classmethod
-    def of(cls, columns: UnitColumns, *, copies: bool = False) -> UnitSums:
-        """Sum up some units; with `copies` their weights are numbers of units that have weight 1."""
+    def of(cls, columns: UnitColumns) -> UnitSums:
+        """Sum up some units."""
         u = columns.weight
         sums, infinite = columns.finite()
-        if copies:
-            weight, square = float(u.sum()), np.divide(sums, u, out=np.zeros_like(sums), where=u > 0)
-            first = Sum.of(sums.sum(axis=2))
-            second = Sum.of(np.einsum("bcn,bdn->bcd", square, sums))
-            weights = Sum.of([weight, weight])
-            return cls(round(weight), weights, 1.0, 1.0, first, first, Sum.of(infinite), second)
-        some = u[u > 0]
         labels = groups = None
         if columns.groups is not None:
             labels, groups = columns.by_group()
+        # Of one unit, of which there may be copies.
+        single, single_sums = (
+            (u, sums) if columns.copies is None else (u / columns.copies, sums / columns.copies)
+        )
+        some = single[u > 0]
         return cls(
-            len(some),
-            Sum.of([u.sum(), (u * u).sum()]),
+            len(some) if columns.copies is None else round(float(columns.copies[u > 0].sum())),
+            Sum.of([u.sum(), (single * u).sum()]),
             float(some.min(initial=np.inf)),
             float(some.max(initial=0.0)),
             Sum.of(sums.sum(axis=2)),
-            Sum.of(np.einsum("bcn,n->bc", sums, u)),
+            Sum.of(np.einsum("bcn,n->bc", sums, single)),
             Sum.of(infinite),
-            Sum.of(np.einsum("bcn,bdn->bcd", sums, sums)),
+            Sum.of(np.einsum("bcn,bdn->bcd", single_sums, sums)),
             labels,
             groups,
         )
@@ -211,13 +214,15 @@ class UnitSums(Summary, kind="sums over units"):
         return covariances
 
 
-def _around(weight: Floats, sums: Floats, mean: Floats, total: float) -> Floats:
-    """(B, C, C) covariances of means by units with these weights and sums, (B, C, N)."""
+def _around(weight: Floats, sums: Floats, mean: Floats, total: float, copies: Floats | None = None) -> Floats:
+    """(B, C, C) covariances of means by units with these weights and sums, (B, C, N), or copies of units."""
     deviation = (sums - mean[:, :, None] * weight) / total
-    rest = 1 - weight / total
+    single = weight if copies is None else weight / copies
+    rest = 1 - single / total
     # A single unit says nothing about its own variance.
     rest = np.where(rest > _ROUNDING, rest, np.nan)
-    return np.asarray(np.einsum("bcn,bdn->bcd", deviation / rest, deviation))
+    share = deviation / rest if copies is None else deviation / (rest * copies)
+    return np.asarray(np.einsum("bcn,bdn->bcd", share, deviation))
 
 
 class Spread(Summary, kind="spread of units"):
@@ -277,7 +282,7 @@ class SpreadRecipe(Recipe[Spread]):
     def take(self, part: Part) -> Spread:
         """Sum up the rows of one part."""
         squares = [
-            Sum.of(_around(columns.weight, columns.finite()[0], self.mean, self.total))
+            Sum.of(_around(columns.weight, columns.finite()[0], self.mean, self.total, columns.copies))
             for columns in self.recipe.pieces(part)
         ]
         return Spread(reduce(add, squares))

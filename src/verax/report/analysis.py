@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
+from verax.analyses.calibration.claims import read_overconfidence
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.recipes import EventRecipe, ListEventRecipe
 from verax.analyses.cards.recipes import CardRecipe
@@ -341,8 +342,8 @@ class _Conclusion:
                 worst=self._worst(model),
                 panels=panels[name],
                 dense=Distributions(
-                    overconfidence=calibration.overconfidence(events[model]),
-                    slopes=calibration.slopes(handle, problem, model, plan.confidence),
+                    overconfidence=read_overconfidence(events[model], copies=plan.copies),
+                    slopes=calibration.slopes(handle, problem, model, plan),
                     remedy=remedies[name],
                     retained=[curve for curve in drawn[model] if curve.sees_outcome],
                     selected=[curve for curve in drawn[model] if not curve.sees_outcome],

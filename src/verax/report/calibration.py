@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from verax._settings import settings
 from verax.analyses.calibration.claims import (
     ClassBias,
-    Overconfidence,
     read_class_biases,
-    read_overconfidence,
 )
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.curves import curve_of
@@ -80,21 +78,18 @@ class _Panels:
         return panel_of(self.problem, i, curve_of(i, event, self.how, self.plan, look))
 
 
-def overconfidence(sums: Events) -> Overconfidence:
-    """The mean probability of the most likely class, and how often it happened."""
-    return read_overconfidence(sums)
-
-
 def class_biases(problem: Problem, sums: Mapping[str, Events]) -> dict[str, list[ClassBias]]:
     """Which events are forecast too high or too low on average, of every model."""
     return {
-        shown: read_class_biases(sums[model], problem.n_classes, thresholds=problem.ordered)
+        shown: read_class_biases(
+            sums[model], problem.n_classes, thresholds=problem.ordered, copies=problem.weights_are == "counts"
+        )
         for model, shown in problem.models.items()
     }
 
 
-def slopes(handle: Handle, problem: Problem, model: str, confidence: float) -> CalibrationSlopes | None:
+def slopes(handle: Handle, problem: Problem, model: str, plan: Resampling) -> CalibrationSlopes | None:
     """The calibration slopes of a model, from further passes; None where these would take too long."""
     if not problem.again or problem.n_rows * n_events(problem) * len(problem.models) > SLOPES:
         return None
-    return fit_slopes(handle, problem.ordered, 0, confidence, model=model)
+    return fit_slopes(handle, problem.ordered, 0, plan, model=model)

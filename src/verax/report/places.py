@@ -52,7 +52,7 @@ def find_places(
     assert isinstance(curves, ListReliability)
     return ListFindings(
         curves,
-        read_claims(stated, PLACES),
+        read_claims(stated, PLACES, copies=plan.copies),
         _lengths(handle, problem, plan, summaries, model, full),
         remedy,
         retained=[curve for curve in drawn_curves if curve.sees_outcome],

@@ -139,36 +139,41 @@ def overconfidence_of(forecasts: Forecasts) -> Overconfidence:
     return read_overconfidence(summaries["events"])
 
 
-def read_overconfidence(events: Events) -> Overconfidence:
+def read_overconfidence(events: Events, *, copies: bool = False) -> Overconfidence:
     """The mean probability of the most likely class, and how often it happened, from sums."""
     i = events.n_events
     claimed, right = events.totals.high[i, [CLAIM, HIT]] / events.weight.high[0]
-    return Overconfidence(float(claimed), float(right), p_value_of(events, i))
+    return Overconfidence(float(claimed), float(right), p_value_of(events, i, copies=copies))
 
 
-def p_value_of(events: Events, i: int) -> float | None:
+def p_value_of(events: Events, i: int, *, copies: bool = False) -> float | None:
     """The p-value of the difference between what an event claims and how often it happened.
 
     None where all rows belong to one group. The variance is at least that of rows whose probabilities are
     right: the observed one is zero where all rows are right. Where probabilities are right on average alone,
-    as too extreme ones may be, what happened varies more than they claim, and the p-value allows for it.
+    as too extreme ones may be, what happened varies more than they claim, and the p-value allows for it. With
+    `copies` weights are numbers of rows.
     """
-    weight = float(events.weight.high[0])
+    weight, n_rows = float(events.weight.high[0]), float(events.n_rows)
     claim, hit, variance = events.totals.high[i, [CLAIM, HIT, VARIANCE]].tolist()
+    if copies:
+        counted, n_rows = events.of(i), weight
+        variance = float((counted.weight * counted.forecast * (1 - counted.forecast)).clip(0).sum())
     if events.groups is not None:
         return p_of_gaps(events.labels, events.groups[:, [0, 1 + i]] / weight, variance / weight**2)
     if variance <= 0:
         return 1.0
     # The weight of each row, if all rows have the same: the squares of weights then sum to the least.
-    of_row = weight / events.n_rows
-    even = math.isclose(float(events.weight.high[1]), of_row * weight, rel_tol=1e-12)
+    of_row = weight / n_rows
+    even = copies or math.isclose(float(events.weight.high[1]), of_row * weight, rel_tol=1e-12)
     bins = events.of(i)
-    if even and variance / of_row**2 <= _COUNTED and events.n_rows <= _EACH:
+    squares = bins.weight if copies else bins.squares
+    if even and variance / of_row**2 <= _COUNTED and n_rows <= _EACH:
         claims = np.repeat(np.clip(bins.forecast, 0, 1), np.rint(bins.weight / of_row).astype(np.int64))
         p = _exact(claims, round(hit / of_row), variance / of_row**2)
     else:
         p = math.erfc(abs(claim - hit) / math.sqrt(2 * variance))
-    more = _variance_on_average(bins, claim, hit) / variance
+    more = _variance_on_average(bins, squares, claim, hit) / variance
     if more <= 1 or not 0 < p / 2 < 0.5:
         return p
     from statistics import NormalDist
@@ -176,7 +181,7 @@ def p_value_of(events: Events, i: int) -> float | None:
     return math.erfc(-NormalDist().inv_cdf(p / 2) / math.sqrt(2 * more))
 
 
-def _variance_on_average(bins: EventBins, claim: float, hit: float) -> float:
+def _variance_on_average(bins: EventBins, squares: Floats, claim: float, hit: float) -> float:
     """The variance of claims minus hits if they are equal on average, from how far off rows were.
 
     Rows with the event count as if it had happened as often as claimed, and so do those without it: otherwise
@@ -186,8 +191,8 @@ def _variance_on_average(bins: EventBins, claim: float, hit: float) -> float:
     if not 0 < hit < weight:
         return 0.0
     share, q = bins.happened / bins.weight, np.clip(bins.forecast, 0, 1)
-    with_event = float((bins.squares * share * (1 - q) ** 2).sum())
-    without = float((bins.squares * (1 - share) * q**2).sum())
+    with_event = float((squares * share * (1 - q) ** 2).sum())
+    without = float((squares * (1 - share) * q**2).sum())
     return claim / hit * with_event + (weight - claim) / (weight - hit) * without
 
 
@@ -241,7 +246,9 @@ def p_of_gaps(labels: np.ndarray[Any, Any], sums: Floats, least: float) -> float
     return float(Estimate(gap, error, freedom).p_values()[0])
 
 
-def read_class_biases(events: Events, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
+def read_class_biases(
+    events: Events, n_classes: int, *, thresholds: bool, copies: bool = False
+) -> list[ClassBias]:
     """The bias of every class or threshold; of two classes without an order, of the second.
 
     >>> from verax.inputs.memory import open_rows
@@ -253,9 +260,8 @@ def read_class_biases(events: Events, n_classes: int, *, thresholds: bool) -> li
     """
     weight = events.weight.high[0]
     only = [1] if n_classes == 2 and not thresholds else range(events.n_events)
-    values = [
-        (i, *(events.totals.high[i, [CLAIM, HIT]] / weight).tolist(), p_value_of(events, i)) for i in only
-    ]
+    means = {i: (events.totals.high[i, [CLAIM, HIT]] / weight).tolist() for i in only}
+    values = [(i, *of_event, p_value_of(events, i, copies=copies)) for i, of_event in means.items()]
     known = [math.nan if row[3] is None else row[3] for row in values]
     adjusted = holm(np.array(known)).tolist()
     return [
@@ -264,11 +270,11 @@ def read_class_biases(events: Events, n_classes: int, *, thresholds: bool) -> li
     ]
 
 
-def read_claims(sums: ListSums, places: int) -> tuple[ListClaim, ...]:
+def read_claims(sums: ListSums, places: int, *, copies: bool = False) -> tuple[ListClaim, ...]:
     """The mean claim of each event of lists and what happened, with Holm's correction."""
     names = list_event_names(sums.longest, places)
     # Any place is the whole list in other units, so it is no test of its own.
-    p_values = {name: p_value_of(sums.events[name], 0) for name in names if name != ANY}
+    p_values = {name: p_value_of(sums.events[name], 0, copies=copies) for name in names if name != ANY}
     known = np.array([math.nan if p is None else p for p in p_values.values()])
     adjusted = dict(zip(p_values, holm(known).tolist(), strict=True))
     claims, lists = [], float(sums.totals.high[WEIGHT])

@@ -104,7 +104,9 @@ def reliability(
     recipe: EventRecipe | ListEventRecipe = EventRecipe(model, ordered)
     if handle.lists:
         # Very many lists in memory are counted in cells where nothing is drawn.
-        recipe = ListEventRecipe(model, check_places(places), cells=handle.whole and not resamples)
+        recipe = ListEventRecipe(
+            model, check_places(places), cells=handle.whole and not resamples and not plan.copies
+        )
     else:
         refuse_places(places)
     summaries = handle.summarise({"events": recipe})
@@ -142,7 +144,7 @@ def read_reliability(
         about[0],
         sums.n_lists,
         *about[1:],
-        read_claims(sums, recipe.places),
+        read_claims(sums, recipe.places, copies=plan.copies),
         sums.longest,
         sums.n_invalid,
         in_cells=recipe.cells and sums.events[WHOLE].rows is None,

@@ -25,7 +25,7 @@ from verax.common.packing import UnreadableError
 from verax.common.specs import Ends, Valued, Whole
 from verax.common.summaries import Summary, merges
 from verax.engines.keyed import Keyed, Run
-from verax.inference.intervals import Interval, check_confidence
+from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe
@@ -79,18 +79,22 @@ class Overlap(Summary):
     with_event: tuple[float, float] = merges(Ends())
 
     @classmethod
-    def of(cls, odds: Floats, happened: Bools) -> Overlap:
-        """Of rows with these log odds and outcomes."""
+    def of(cls, odds: Floats, happened: Bools, copies: Floats | None = None) -> Overlap:
+        """Of rows with these log odds and outcomes; or of numbers of such rows, `copies`."""
         finite = np.isfinite(odds)
+
+        def count(rows: Bools) -> int:
+            return int(np.count_nonzero(rows)) if copies is None else round(float(copies[rows].sum()))
+
         wrong = (np.isneginf(odds) & happened) | (np.isposinf(odds) & ~happened)
         sides = [odds[finite & side] for side in (~happened, happened)]
         ends = [(float(x.min(initial=np.inf)), float(x.max(initial=-np.inf))) for x in sides]
         return cls(
-            len(odds),
-            int(happened.sum()),
-            int(finite.sum()),
-            len(sides[1]),
-            int(wrong.sum()),
+            count(np.ones(len(odds), np.bool_)),
+            count(happened),
+            count(finite),
+            count(finite & happened),
+            count(wrong),
             ends[0],
             ends[1],
         )
@@ -283,11 +287,15 @@ _SCORES, _INFORMATION, _CURVATURE, _LOSSES = slice(0, 3), 3, slice(4, 7), slice(
 
 
 def fit_slopes(
-    handle: Handle, ordered: bool, places: int, confidence: float, *, model: str | None = None
+    handle: Handle, ordered: bool, places: int, plan: Resampling, *, model: str | None = None
 ) -> CalibrationSlopes:
     """Slope and intercept of every event, of one model of several if it is named."""
+    confidence = plan.confidence
     source = OddsSource(
-        handle.one_model() if model is None else model, ordered, places if handle.lists else None
+        handle.one_model() if model is None else model,
+        ordered,
+        places if handle.lists else None,
+        plan.copies,
     )
     names = _names(handle, ordered, places)
     summaries = handle.summarise({name: LookRecipe(source, i) for i, name in enumerate(names)})
@@ -344,6 +352,7 @@ class OddsRows:
     """The log odds x of an event in some rows, whether it happened, weights, and what is independent.
 
     Entries of the same list belong together: `owner` is the list of each. Groups are those of rows, or lists.
+    `copies` are how many rows or lists are alike, where weights count them.
     """
 
     x: Floats
@@ -353,14 +362,16 @@ class OddsRows:
     groups: Groups | None = None
     n_owners: int = 0
     invalid: int = 0
+    copies: Floats | None = None
 
     def summed(self, columns: Floats) -> UnitColumns:
         """Columns of rows as those of units, with their weights."""
+        copies = self.copies if self.groups is None else None
         if self.owner is None:
-            return UnitColumns(self.weights, (columns * self.weights)[None], self.groups)
+            return UnitColumns(self.weights, (columns * self.weights)[None], self.groups, copies)
         n, owner = self.n_owners, self.owner
         sums = np.stack([sums_at(owner, row * self.weights, n) for row in columns])
-        return UnitColumns(sums_at(owner, self.weights, n), sums[None], self.groups)
+        return UnitColumns(sums_at(owner, self.weights, n), sums[None], self.groups, copies)
 
 
 @dataclass(frozen=True)
@@ -370,6 +381,12 @@ class OddsSource:
     model: str
     ordered: bool
     places: int | None
+    # Whether weights are numbers of rows, which the texts of `spelled` tell.
+    copies: bool = field(default=False, repr=False)
+
+    def spelled(self, text: str) -> str:
+        """The text that names a saved summary of rows, or of copies."""
+        return f"copies: {text}" if self.copies else text
 
     def event(self, part: Part, i: int) -> OddsRows:
         """One event in some rows; without any where no list is so long."""
@@ -377,10 +394,12 @@ class OddsSource:
         return events[i]
 
     def _rows(self, part: Part) -> list[OddsRows]:
-        rows = rows_of_part(part, self.model, ordered=self.ordered)
+        rows = rows_of_part(part, self.model, ordered=self.ordered, copies=self.copies)
         check_one_way(rows.units.groups, "calibration slopes")
+        w, groups = rows.units.share, rows.units.groups
+        copies = w if self.copies else None
         return [
-            OddsRows(log_odds(event), event.happened, rows.units.share, groups=rows.units.groups)
+            OddsRows(log_odds(event), event.happened, w, groups=groups, copies=copies)
             for event in rows.events()
         ]
 
@@ -394,20 +413,21 @@ class OddsSource:
         lists = ListEvents.of(part.models[self.model], "calibration slopes")
         if not lists.n_lists:
             return events
-        weights = np.ones(lists.n_lists) if lists.weights is None else scaled(part, lists.weights)
+        weights = np.ones(lists.n_lists) if lists.weights is None else lists.weights
+        weights = weights if self.copies else scaled(part, weights)
+        copies = weights if self.copies else None
         for event in (make() for make in lists.stated(self.places).values()):
             odds = log_odds(event)
             w, groups = event.of_rows(weights), lists.groups
             if event.name == ANY:
-                rows = OddsRows(odds, event.happened, w, event.owner, groups, lists.n_lists)
+                rows = OddsRows(odds, event.happened, w, event.owner, groups, lists.n_lists, copies=copies)
                 events[self.places] = rows
                 continue
             groups = None if groups is None else Groups(event.of_rows(groups.codes), groups.labels)
             last = event.name == WHOLE
             at = -1 if last else int(event.name.split()[-1]) - 1
-            events[at] = OddsRows(
-                odds, event.happened, w, groups=groups, invalid=lists.n_invalid if last else 0
-            )
+            invalid, copies_of = lists.n_invalid if last else 0, event.of_rows(copies)
+            events[at] = OddsRows(odds, event.happened, w, groups=groups, invalid=invalid, copies=copies_of)
         return events
 
 
@@ -449,10 +469,14 @@ class LookRecipe(Recipe[LogOddsBins]):
     source: OddsSource
     i: int
 
+    def spellings(self) -> tuple[str, ...]:
+        """The text that names its saved summaries."""
+        return (self.source.spelled(repr(self)),)
+
     def take(self, part: Part) -> LogOddsBins:
         """At some rows."""
         rows = self.source.event(part, self.i)
-        overlap = Overlap.of(rows.x, rows.happened)
+        overlap = Overlap.of(rows.x, rows.happened, rows.weights if self.source.copies else None)
         finite = np.isfinite(rows.x)
         x, w = rows.x[finite], rows.weights[finite]
         keys = np.floor(x / _WIDTH).astype(np.int64)
@@ -488,7 +512,8 @@ class FitRecipe(UnitRecipe):
             float(f"{regression.scale:.{_DIGITS}e}"),
         )
         near = replace(self, level=round(self.level, _DIGITS) + 0.0, regression=rounded)
-        return f"step {self.step} of {near!r}", repr(self)
+        texts = f"step {self.step} of {near!r}", repr(self)
+        return tuple(map(self.source.spelled, texts))
 
     def columns(self, part: Part) -> UnitColumns:
         """Of some rows. Those with a forecast of 0 or 1 have no part in the fit."""
@@ -611,6 +636,7 @@ def calibration_slope(
     ordered: bool = False,
     places: int | None = None,
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[RowOptions],
 ) -> CalibrationSlopes:
     """Calibration slope and intercept: logit P(event) = intercept + slope x logit(forecast).
@@ -636,6 +662,7 @@ def calibration_slope(
         For top lists: how many of the first places have a slope; 10 if not given. Lists also have one for any
         listed class, and one for the whole list, whose sum is the forecast that the outcome is listed.
     confidence
+    weights_are
     **read
 
     Returns
@@ -662,9 +689,9 @@ def calibration_slope(
     >>> round(line.slope, 2), line.slope_interval.high < 1
     (0.52, True)
     """
-    check_confidence(confidence)
+    plan = Resampling.checked(confidence, 0, 0, or_none=True, weights_are=weights_are)
     check_flag("ordered", ordered)
     handle = open_rows(y, p, ordered=ordered, single=True, **read)
     if not handle.lists:
         refuse_places(places)
-    return fit_slopes(handle, ordered, check_places(places), confidence)
+    return fit_slopes(handle, ordered, check_places(places), plan)

@@ -221,19 +221,20 @@ def add_skill(
     if handle.n_classes == 2 and not handle.lists:
         more = list(dict.fromkeys([*FOR_TWO, *more]))
     one_way = handle.one_way()
-    others = {name: measure_of(one_way, name, ordered=ordered, confidence=plan.confidence) for name in more}
+    others = {name: measure_of(one_way, name, ordered=ordered, plan=plan) for name in more}
     if one_way is not handle:
         none = Interval.undefined("there are two kinds of groups", confidence=plan.confidence)
         others = {name: replace(measure, interval=none) for name, measure in others.items()}
     return _summary(parts, values, intervals, others).with_skipped(parts.skipped)
 
 
-def measure_of(handle: Handle, name: str, *, ordered: bool, confidence: float) -> Measure:
+def measure_of(handle: Handle, name: str, *, ordered: bool, plan: Resampling) -> Measure:
     """A ranking score or the smooth error of any number of classes, or the calibration line of two."""
     if name == "smooth_ece":
-        none = Interval.undefined("no interval is known", confidence=confidence)
+        none = Interval.undefined("no interval is known", confidence=plan.confidence)
         about = MEASURES_OF_LISTS if handle.lists else MEASURES
         return Measure(name, smooth_ece(handle), none, *about[name])
+    how: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
     if name in ("slope", "intercept", "in_the_large"):
         if handle.n_classes != 2:
             raise InputError(
@@ -246,12 +247,12 @@ def measure_of(handle: Handle, name: str, *, ordered: bool, confidence: float) -
         # Imported here: it imports SciPy, which takes longer than scoring a small file.
         from verax.analyses.calibration.slope import calibration_slope
 
-        line = calibration_slope(handle, confidence=confidence).lines[0]
+        line = calibration_slope(handle, **how).lines[0]
         return Measure(name, getattr(line, name), getattr(line, f"{name}_interval"), *MEASURES[name])
     if name == "c_index":
-        score = c_index(handle, confidence=confidence)
+        score = c_index(handle, **how)
     else:
-        score = _RANKING[name](handle, ordered=ordered and handle.n_classes > 2, confidence=confidence)
+        score = _RANKING[name](handle, ordered=ordered and handle.n_classes > 2, **how)
     one = next(iter(score.values())) if isinstance(score, RankScores) else score
     return Measure(name, one.value, one.interval, *MEASURES[name])
 

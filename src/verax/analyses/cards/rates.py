@@ -118,7 +118,7 @@ class RowMeasures:
         """One measure; those that are not shown are computed alone."""
         if name in OF_ALL:
             return self.lines[name]
-        return _line(measure_of(self.handle, name, ordered=self.ordered, confidence=self.plan.confidence))
+        return _line(measure_of(self.handle, name, ordered=self.ordered, plan=self.plan))
 
 
 def _line(measure: Measure) -> CardLine:

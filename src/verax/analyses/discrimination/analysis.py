@@ -107,7 +107,8 @@ class InfluenceRecipe(PieceRecipe):
                 )
                 for m in range(len(self.sources))
             ]
-            yield UnitColumns(share, np.swapaxes(np.array(columns), 0, 1) * share, groups)
+            copies = share if self.sources[0].copies and groups is None else None
+            yield UnitColumns(share, np.swapaxes(np.array(columns), 0, 1) * share, groups, copies)
 
     def _of_model(
         self, m: int, cells: list[Ints], outcomes: list[Ints], share: Floats, groups: Groups | None
@@ -118,7 +119,9 @@ class InfluenceRecipe(PieceRecipe):
             row[:] = influence.values[cells[influence.event]]
             if influence.sizes is not None and groups is None:
                 y = outcomes[influence.event]
-                factor = delong_factor(share, share / influence.sizes[y])
+                copies, total = self.sources[m].copies, self.cells[0][0].total
+                single = np.full(len(share), 1 / total) if copies else share
+                factor = delong_factor(single, single / influence.sizes[y])
                 row *= (
                     factor
                     if len(influence.sizes) == 2
@@ -180,10 +183,12 @@ class RankedHandle:
         return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-def rank_events(handle: Handle, *, ordered: bool, precise: bool, weighted: bool) -> RankedHandle:
+def rank_events(
+    handle: Handle, *, ordered: bool, precise: bool, weighted: bool, copies: bool = False
+) -> RankedHandle:
     """ROC AUC of all events of every model, or with `precise` average precision."""
     names = event_names(handle.class_names, ordered=ordered)
-    counted = _counted(handle, len(names), 2, ordered=ordered, means=False)
+    counted = _counted(handle, len(names), 2, ordered=ordered, means=False, copies=copies)
     models = {}
     for model, cells in zip(handle.models, counted.cells, strict=True):
         bounded = [_of_event(event, precise=precise) for event in cells]
@@ -196,10 +201,10 @@ def rank_events(handle: Handle, *, ordered: bool, precise: bool, weighted: bool)
     return _with_means(handle, models, counted)
 
 
-def rank_order(handle: Handle, *, by_classes: bool) -> tuple[RankedHandle, list[int]]:
+def rank_order(handle: Handle, *, by_classes: bool, copies: bool = False) -> tuple[RankedHandle, list[int]]:
     """The c-index of every model over all pairs of rows, or over pairs of classes, and the classes there."""
     labels = handle.class_names
-    counted = _counted(handle, 1, handle.n_classes, ordered=True, means=True)
+    counted = _counted(handle, 1, handle.n_classes, ordered=True, means=True, copies=copies)
     cells = {name: events[0] for name, events in zip(handle.models, counted.cells, strict=True)}
     present = np.flatnonzero(next(iter(cells.values())).sizes).tolist()
     chosen: list[list[int]] = [present] if len(present) > 1 else []
@@ -234,10 +239,14 @@ class _Counted:
     n_rows: int
 
 
-def _counted(handle: Handle, n_events: int, n_outcomes: int, *, ordered: bool, means: bool) -> _Counted:
-    sources = tuple(RankSource(model, ordered, means, n_events, n_outcomes) for model in handle.models)
+def _counted(
+    handle: Handle, n_events: int, n_outcomes: int, *, ordered: bool, means: bool, copies: bool
+) -> _Counted:
+    sources = tuple(
+        RankSource(model, ordered, means, n_events, n_outcomes, copies) for model in handle.models
+    )
     counts = handle.summarise({source.model: RankRecipe(source) for source in sources})
-    cells = tuple(tuple(Ranked.all(counts[model], n_events)) for model in handle.models)
+    cells = tuple(tuple(Ranked.all(counts[model], n_events, copies=copies)) for model in handle.models)
     exact = tuple(counts[model].exact for model in handle.models)
     return _Counted(sources, cells, exact, counts.n_rows)
 

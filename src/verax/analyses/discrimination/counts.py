@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -153,6 +153,8 @@ class RankSource:
         Whether rows are ranked by their mean class.
     n_events, n_outcomes : int
         The number of events, and of outcomes of each.
+    copies : bool
+        Whether weights are numbers of rows.
     """
 
     model: str
@@ -160,6 +162,8 @@ class RankSource:
     means: bool
     n_events: int
     n_outcomes: int
+    # Counts are the same, so their saved name is: only what follows from them differs.
+    copies: bool = field(default=False, repr=False)
 
     @property
     def level(self) -> int:
@@ -170,7 +174,7 @@ class RankSource:
 
     def rows(self, part: Part) -> EventRows:
         """The rows of a part that have weight."""
-        return rows_of_part(part, self.model, ordered=self.ordered)
+        return rows_of_part(part, self.model, ordered=self.ordered, copies=self.copies)
 
     def _ranked(self, part: Part) -> list[tuple[Floats, Ints]]:
         """The ranks of the rows, and their outcomes, for each event."""
@@ -303,7 +307,7 @@ class Ranked:
     place, y : Ints
         (C,) the place of the key of each cell, and its outcome; in order.
     share, squares : Floats
-        (C,) the share of the weight, and the sum of the squared shares of the rows.
+        (C,) the share of the weight, and the sum of the squared shares of the rows, or of their copies.
     least, most : Floats
         (B,) the extremes of what ranks the rows of each key.
     total : float
@@ -323,13 +327,16 @@ class Ranked:
     n_outcomes: int
 
     @classmethod
-    def all(cls, counts: RankCounts, n_events: int) -> list[Ranked]:
-        """The cells of every event."""
+    def all(cls, counts: RankCounts, n_events: int, *, copies: bool = False) -> list[Ranked]:
+        """The cells of every event; with `copies` weights are numbers of rows."""
         n, tables = counts.n_outcomes, counts.cells.tables
-        return [
+        events = [
             cls._of({k: tables[i * n + k].total for k in range(n) if i * n + k in tables}, n)
             for i in range(n_events)
         ]
+        return (
+            [replace(ranked, squares=ranked.share / ranked.total) for ranked in events] if copies else events
+        )
 
     @classmethod
     def _of(cls, runs: Mapping[int, Run], n_outcomes: int) -> Ranked:

@@ -12,7 +12,7 @@ from verax.analyses.discrimination.result import RankPart, RankScore, RankScores
 from verax.analyses.units import IndependentUnits
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join
-from verax.inference.intervals import Interval, check_confidence, few
+from verax.inference.intervals import Interval, Resampling, WeightsAre, few
 from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
 
@@ -35,6 +35,7 @@ def roc_auc(
     ordered: bool = False,
     average: Average = "macro",
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[RowOptions],
 ) -> RankScore | RankScores:
     """Area under the ROC curve: how often an event was given more probability where it happened.
@@ -61,6 +62,7 @@ def roc_auc(
         How events are averaged: each the same, or by how often it happened. An event that always or never
         happened has no AUC and is left out.
     confidence
+    weights_are
     **read
 
     Returns
@@ -85,7 +87,7 @@ def roc_auc(
     >>> round(score.value, 4)
     0.8333
     """
-    return _of_events("ROC AUC", y, p, ordered, average, confidence, read, precise=False)
+    return _of_events("ROC AUC", y, p, ordered, average, confidence, weights_are, read, precise=False)
 
 
 @reads
@@ -96,6 +98,7 @@ def average_precision(
     ordered: bool = False,
     average: Average = "macro",
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[RowOptions],
 ) -> RankScore | RankScores:
     """Average precision: the area under the precision-recall curve, as a sum of steps. Higher is better.
@@ -121,6 +124,7 @@ def average_precision(
         How events are averaged: each the same, or by how often it happened. An event that never happened is
         left out.
     confidence
+    weights_are
     **read
 
     Returns
@@ -134,7 +138,9 @@ def average_precision(
     >>> round(vx.average_precision([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9]).value, 4)
     0.9167
     """
-    return _of_events("average precision", y, p, ordered, average, confidence, read, precise=True)
+    return _of_events(
+        "average precision", y, p, ordered, average, confidence, weights_are, read, precise=True
+    )
 
 
 @reads
@@ -144,6 +150,7 @@ def c_index(
     *,
     average: Pairs = "pairs",
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[RowOptions],
 ) -> RankScore | RankScores:
     """The c-index of ordered classes: how often the higher outcome had the higher forecast.
@@ -165,6 +172,7 @@ def c_index(
         pairs of classes, so that rare ones count as much as frequent ones (the ordinal c-index of Van
         Calster et al.).
     confidence
+    weights_are
     **read
 
     Returns
@@ -185,7 +193,7 @@ def c_index(
     0.8
     """
     check_choice("average", average, get_args(Pairs))
-    check_confidence(confidence)
+    plan = Resampling.checked(confidence, 0, 0, or_none=True, weights_are=weights_are)
     handle = open_rows(y, p, ordered=True, dense=True, **read)
     if average == "classes" and handle.n_classes > MOST_PAIRED:
         raise InputError(
@@ -194,7 +202,7 @@ def c_index(
             found=f"there are {handle.n_classes}",
             values=[average],
         )
-    ranked, present = rank_order(handle, by_classes=average == "classes")
+    ranked, present = rank_order(handle, by_classes=average == "classes", copies=plan.copies)
     missing = [label for k, label in enumerate(handle.class_names) if k not in present]
     notes = [f"Never happened, and left out: {_listed(missing)}."] if missing and average == "classes" else []
     if len(present) < 2:
@@ -213,15 +221,17 @@ def _of_events(
     ordered: bool,
     average: Average,
     confidence: float,
+    weights_are: WeightsAre,
     read: Mapping[str, Any],
     *,
     precise: bool,
 ) -> RankScore | RankScores:
     check_choice("average", average, get_args(Average))
-    check_confidence(confidence)
+    plan = Resampling.checked(confidence, 0, 0, or_none=True, weights_are=weights_are)
     check_flag("ordered", ordered)
     handle = open_rows(y, p, ordered=ordered, dense=True, **read)
-    ranked = rank_events(handle, ordered=ordered, precise=precise, weighted=average == "weighted")
+    how = {"precise": precise, "weighted": average == "weighted", "copies": plan.copies}
+    ranked = rank_events(handle, ordered=ordered, **how)
     what = "thresholds" if ordered else "classes"
     return _scores(metric, ranked, f"{average} average over {{}} {what}", confidence, several=handle.several)
 

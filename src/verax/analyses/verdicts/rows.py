@@ -122,7 +122,7 @@ def _calibration(
     """Findings on the calibration of a model."""
     if model in handle.listed:
         sums = handle.summarise({"stated": ListEventRecipe(model, _PLACES)})["stated"]
-        return list_findings(read_claims(sums, _PLACES), level, whose)
+        return list_findings(read_claims(sums, _PLACES, copies=plan.copies), level, whose)
     sums = handle.summarise({"events": EventRecipe(model, ordered)})["events"]
     try:
         evidence = evidence_of(handle, model, sums, ordered=ordered, plan=plan)
@@ -146,14 +146,14 @@ def evidence_of(
         # Imported here: it imports SciPy, which takes longer than scoring a small file.
         from verax.analyses.calibration.slope import fit_slopes
 
-        slopes = fit_slopes(handle, ordered, 0, plan.confidence, model=model)
+        slopes = fit_slopes(handle, ordered, 0, plan, model=model)
     return CalibrationEvidence(
         names=class_titles(distinct(handle.class_names), handle.outcome),
         ordered=ordered,
         n_rows=weight if plan.copies else weight**2 / squares,
         n_groups=parts.n_groups,
-        overconfidence=read_overconfidence(sums),
-        biases=read_class_biases(sums, handle.n_classes, thresholds=ordered),
+        overconfidence=read_overconfidence(sums, copies=plan.copies),
+        biases=read_class_biases(sums, handle.n_classes, thresholds=ordered, copies=plan.copies),
         slopes=slopes,
         whole=parts.whole,
         confidence=plan.confidence,
