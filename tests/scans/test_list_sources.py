@@ -208,6 +208,18 @@ def test_invalid_lists_are_named_or_left_out(tmp_path):
     assert both.n_rows == N - 1
 
 
+def test_weights_that_are_no_numbers_are_named_by_their_row_or_left_out():
+    truth, weights = table()["truth"].to_pylist(), table()["w"].to_numpy().astype(float)
+    truth[3], weights[17] = None, np.nan
+    broken = table().drop_columns(["truth", "w"]).append_column("truth", pa.array(truth))
+    broken = broken.append_column("w", pa.array(weights, from_pandas=False))
+    given = {**COLUMNS, "probs": MODELS["a"], "lists": True, "classes": M}
+    card = vx.evaluate(vx.scan(broken, invalid="skip", **given))
+    assert (card.n_rows, card.skipped.rows) == (N - 2, (3, 17))
+    with pytest.raises(vx.InputError, match="row 17 holds nan"):
+        vx.evaluate(vx.scan(broken.set_column(broken.num_columns - 2, "truth", table()["truth"]), **given))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

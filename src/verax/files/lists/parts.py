@@ -196,7 +196,10 @@ class _Columns:
         column = self._column(name)
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
             raise _UnusualError
-        return column.to_numpy(zero_copy_only=False).astype(np.float64)
+        weights = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        if not ((weights >= 0) & (weights < np.inf)).all():
+            raise _UnusualError
+        return weights
 
     def _flat(self, name: str) -> tuple[Any, Any]:
         """All entries of a column of lists, and where each list begins."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -341,12 +342,13 @@ class RecordReader:
     @staticmethod
     def _number(value: Any) -> float:
         try:
-            if not isinstance(value, bool):
-                return float(value)
+            weight = math.nan if isinstance(value, bool) else float(value)
         except (TypeError, ValueError):
-            pass
+            weight = math.nan
+        if 0 <= weight < math.inf:
+            return weight
         raise RecordError(
-            "must hold numbers",
+            "must hold finite numbers, not negative",
             f"holds {show(value)}",
             reason="weights that are missing, negative or not finite",
             argument="weights",
