@@ -68,13 +68,7 @@ EXCEPT["Report.of", "many parts"] = {"row", "selective"}, "rows are known by ids
 _drawn, _why = EXCEPT["subgroups", "saved and merged"]
 EXCEPT["subgroups", "saved and merged"] = {*_drawn, "model"}, f"{_why}; saved models have names"
 PLACES = "folds follow the order of rows, and shards know only their own"
-CROSS_VALIDATED = (
-    "choose_thresholds",
-    "fit_combination",
-    "operating_points of thresholds",
-    "recalibrate",
-    "refinement",
-)
+CROSS_VALIDATED = ("fit_combination", "recalibrate", "refinement")
 # Results that differ, and why.
 DIFFERS = {(name, "saved and merged"): PLACES for name in CROSS_VALIDATED}
 # Reports take seconds. Saved, they have names of models and no new draws: `test_saved.py` holds merged ones
