@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -80,7 +81,7 @@ def test_the_default_call_uses_the_fused_kernel(k, monkeypatch):
 
 
 def test_array_calls_answer_until_compiling_pays(change):
-    change(compiled_from=100, compiled_at_once=1000, compiled_in_parts_from=80)
+    change(compiled_from=100, compiled_at_once=1000, compiled_in_parts_from=80, part_overhead=0)
 
     def compiled(n, work="work"):
         y, p = forecasts(n, 4)
@@ -98,6 +99,9 @@ def test_array_calls_answer_until_compiling_pays(change):
     assert not compiled(20, "parts")
     assert not compiled(25, "still more")
     assert compiled(250, "large work")
+    change(part_overhead=420)
+    with ledger.expecting(1000):
+        assert [compiled(20, "small parts") for _ in range(3)] == [False, True, True], "calls take time"
 
 
 def test_the_first_call_in_a_process_does_not_compile():
@@ -208,6 +212,32 @@ def test_groups_by_one_kernel(change, monkeypatch, n_groups, noted):
         np.testing.assert_array_equal(own.cells.keys, arrays.cells.keys)
         np.testing.assert_array_equal(own.cells.sums.high, arrays.cells.sums.high)
         assert own.labels.tolist() == sorted(set(groups.tolist()))
+
+
+@pytest.mark.parametrize("n_groups", [3, 53, 2**16])
+def test_groups_of_parts(change, n_groups):
+    """Parts with different groups are merged before their cells are listed; counters fill again on the way.
+
+    With very many groups cells are listed first, because a byte for each would take more memory.
+    """
+    change(cores=2, compiled_from=COMPILED_FROM)
+    k, rules = 4, [vx.brier, vx.pbs, vx.log_score, vx.zero_one]
+    y, p = forecasts(2 * COMPILED_FROM // k + 1, k)
+    p[:5], y[:5] = [0.0, 0.0, 1.0, 0.0], [1, 2, 0, 2, 3]
+    groups = np.random.default_rng(0).integers(0, n_groups, len(y))
+    halves = slice(0, len(y) // 2), slice(len(y) // 2, len(y))
+    groups[halves[0]] += n_groups // 3
+    one, two = (RuleSums(rules, k).update(vx.Forecasts(y[i], p[i], groups=groups[i])) for i in halves)
+    # Merging changes neither part, so they can be merged twice.
+    merged = [one.merge(two).clusters, two.merge(one).clusters]
+    change(compiled_from=2**60)
+    arrays = RuleSums(rules, k).update(vx.Forecasts(y, p, groups=groups)).clusters
+    for own in (*merged, pickle.loads(pickle.dumps(one.merge(two).clusters))):
+        assert own.labels.tolist() == arrays.labels.tolist()
+        np.testing.assert_allclose(own.sums.high, arrays.sums.high, rtol=1e-12)
+        np.testing.assert_array_equal(own.infinite, arrays.infinite)
+        np.testing.assert_array_equal(own.cells.keys, arrays.cells.keys)
+        np.testing.assert_array_equal(own.cells.sums.high, arrays.cells.sums.high)
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,7 +17,7 @@ from verax.common.packing import UnreadableError
 from verax.common.specs import Array, Spec, Whole
 from verax.common.stored import Size, Sizes, column, fit, mapping, numbers, sized
 from verax.common.summaries import fields_of, joined_names
-from verax.engines.gathering import GatheredSums, GroupCells
+from verax.engines.gathering import GatheredSums, GroupCells, LateSum
 from verax.engines.keyed import Run
 from verax.engines.stats import Decided
 from verax.engines.sums import Sum, Sums
@@ -75,8 +75,8 @@ class Cells:
     def __add__(self, other: Cells) -> Cells:
         return Cells.merged([self, other], self.n_cells)
 
-    def relabeled(self, codes: Ints) -> Cells:
-        """With group g called codes[g]; codes are in the order of the groups."""
+    def relabeled(self, codes: Ints, n_groups: int) -> Cells:
+        """With group g called codes[g] among `n_groups`; codes are in the order of the groups."""
         if not self.n_cells:
             return self
         group, cell = np.divmod(self.keys, self.n_cells)
@@ -84,7 +84,7 @@ class Cells:
 
     def scaled(self, factor: float) -> Cells:
         """With all weights multiplied by a power of two."""
-        return Cells(self.keys, self.sums.scaled(factor), self.n_cells)
+        return self if factor == 1 else Cells(self.keys, self.sums.scaled(factor), self.n_cells)
 
     def matrix(self, n_groups: int) -> tuple[Ints, Any]:
         """The cells that occur, and their weights by group: a sparse matrix with a column for each."""
@@ -102,6 +102,17 @@ class _LateCells(Cells):
     def __init__(self, noted: GroupCells) -> None:
         object.__setattr__(self, "_noted", noted)
         object.__setattr__(self, "n_cells", noted.n_cells)
+
+    def __add__(self, other: Cells) -> Cells:
+        ours, theirs = self.__dict__.get("_noted"), other.__dict__.get("_noted")
+        late = self.n_cells and ours is not None and theirs is not None
+        return _LateCells(ours + theirs) if late else super().__add__(other)
+
+    def relabeled(self, codes: Ints, n_groups: int) -> Cells:
+        noted = self.__dict__.get("_noted")
+        if noted is None or not self.n_cells or not noted.fits(n_groups) or (np.diff(codes) <= 0).any():
+            return super().relabeled(codes, n_groups)
+        return _LateCells(noted.among(codes, n_groups))
 
     def __getattr__(self, name: str) -> Any:
         # Called for attributes that are not set yet.
@@ -143,22 +154,23 @@ class Clusters:
 
     def __add__(self, other: Clusters) -> Clusters:
         if np.array_equal(self.labels, other.labels):
-            infinite = self.infinite | other.infinite
-            return Clusters(self.labels, self.sums + other.sums, infinite, self.cells + other.cells)
-        labels, place = distinct(np.concatenate([self.labels, other.labels]))
-        ours, theirs = np.split(place, [len(self.labels)])
+            labels, ours = self.labels, np.arange(len(self.labels))
+            theirs = ours
+        else:
+            labels, place = distinct(np.concatenate([self.labels, other.labels]))
+            ours, theirs = np.split(place, [len(self.labels)])
         # In place, because both among all groups would take the memory of two more.
         both = self._among(labels, ours)
         both.sums.add_others(theirs, other.sums)
         both.infinite[theirs] |= other.infinite
-        return replace(both, cells=both.cells + other.cells.relabeled(theirs))
+        return replace(both, cells=both.cells + other.cells.relabeled(theirs, len(labels)))
 
     def _among(self, labels: np.ndarray[Any, Any], place: Ints) -> Clusters:
         """The sums among more groups, each at its place."""
-        shape = (len(labels), self.sums.high.shape[1])
-        sums, infinite = Sum.zeros(shape), np.zeros((len(labels), self.infinite.shape[1]), bool)
-        sums.high[place], sums.low[place], infinite[place] = self.sums.high, self.sums.low, self.infinite
-        return Clusters(labels, sums, infinite, self.cells.relabeled(place))
+        infinite = np.zeros((len(labels), self.infinite.shape[1]), bool)
+        infinite[place] = self.infinite
+        cells = self.cells.relabeled(place, len(labels))
+        return Clusters(labels, self.sums.among(place, len(labels)), infinite, cells)
 
     def to_values(self) -> dict[str, Any]:
         """The sums, to be stored."""
@@ -196,7 +208,7 @@ class Clusters:
         sums.add_at(place, list(self.sums.high.T))
         infinite = np.zeros((len(labels), self.infinite.shape[1]), bool)
         np.logical_or.at(infinite, place, self.infinite)
-        cells = Cells.merged([self.cells.relabeled(place)], self.cells.n_cells)
+        cells = Cells.merged([self.cells.relabeled(place, len(labels))], self.cells.n_cells)
         return Clusters(labels, sums, infinite, cells)
 
     def scaled(self, factor: float) -> Clusters:
@@ -472,7 +484,7 @@ class ClusterSums:
             return Clusters(self._labels, sums, self._infinite, cells)
         cells = _LateCells(self.gathered.cells)
         cells = Cells.merged([cells, *runs], self._n_cells) if runs else cells
-        sums = self.gathered.total()
+        sums: Sum = LateSum(self.gathered)
         sums = sums if self._sums is None else self._sums.settled() + sums
         return Clusters(self._labels, sums, self._infinite, cells)
 

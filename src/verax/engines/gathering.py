@@ -26,6 +26,8 @@ from verax.kernels.texts import Lines, compile_text
 # Bytes, and floats, of a cache line.
 _LINE = 64
 LINE: int = _LINE // 8
+# The cells that occur are listed where a byte for every cell would take more than this for each row.
+_BYTES_PER_ROW = 32
 # A large page of memory has this number of bytes.
 _PAGE = 2**21
 
@@ -107,7 +109,7 @@ def _write_sum(lines: Lines, a: tuple[str, str], b: tuple[str, str]) -> tuple[st
 
 
 class ByteCounts:
-    """Numbers of rows, a byte each; how often a byte was full is in a list.
+    """Numbers of rows by group and cell, a byte each; how often a byte was full is in a list.
 
     Attributes
     ----------
@@ -115,19 +117,40 @@ class ByteCounts:
         What a kernel counts into: the bytes, and how many of them were full and which, each time.
     """
 
-    def __init__(self, size: int, n_rows: int) -> None:
+    def __init__(self, n_groups: int, n_cells: int, n_rows: int) -> None:
         # All rows together do not fill more.
-        self.arrays: tuple[Bytes, Ints] = np.zeros(size, np.uint8), np.zeros(1 + n_rows // FULL, np.int64)
+        full = np.zeros(1 + n_rows // FULL, np.int64)
+        self.arrays: tuple[Bytes, Ints] = np.zeros(n_groups * n_cells, np.uint8), full
+        self._n_cells = n_cells
 
-    def merge(self, other: ByteCounts) -> None:
-        """Add the counts of other rows; both have room for all rows."""
+    @property
+    def _table(self) -> Bytes:
+        """(G, C) the bytes."""
+        return self.arrays[0].reshape(-1, self._n_cells)
+
+    def among(self, places: Ints, n_groups: int) -> ByteCounts:
+        """The same among more groups, each at its place."""
+        counts = ByteCounts(n_groups, self._n_cells, 0)
+        counts._table[places] = self._table
+        group, cell = np.divmod(self.full, self._n_cells)
+        full = np.zeros_like(self.arrays[1])
+        full[: 1 + len(group)] = [len(group), *(places[group] * self._n_cells + cell)]
+        counts.arrays = counts.arrays[0], full
+        return counts
+
+    def merge(self, other: ByteCounts, places: Ints | None = None) -> None:
+        """Add the counts of other rows, whose groups have these places."""
         from verax.kernels.counting import merge_counts
 
-        full = self.arrays[1]
-        n, more = full[0], other.full
-        full[1 + n : 1 + n + len(more)] = more
-        full[0] += len(more)
-        merge_counts(*self.arrays, other.arrays[0])
+        more, (counts, full) = other._table, self.arrays
+        places = np.arange(len(more)) if places is None else places
+        # Room for all rows of both.
+        full = np.concatenate([full, np.zeros_like(other.arrays[1])])
+        group, cell = np.divmod(other.full, self._n_cells)
+        full[1 + full[0] : 1 + full[0] + len(group)] = places[group] * self._n_cells + cell
+        full[0] += len(group)
+        merge_counts(self._table, full, places, more)
+        self.arrays = counts, full
 
     @property
     def full(self) -> Ints:
@@ -142,12 +165,12 @@ class GroupCells:
     Up to 2^23 rows note their cells, four bytes each. Those of more rows are counted after every chunk.
     """
 
-    def __init__(self, n_groups: int, n_cells: int, n_rows: int) -> None:
+    def __init__(self, n_groups: int, n_cells: int, n_rows: int, *, late: bool | None = None) -> None:
         self.n_cells: int = n_cells
-        self._size, self._n_rows = n_groups * n_cells, n_rows
-        self.late: bool = n_rows <= settings.cells_noted_up_to
+        self._n_groups, self._n_rows = n_groups, n_rows
+        self.late: bool = n_rows <= settings.cells_noted_up_to if late is None else late
         self._keys: Keys = np.empty(n_rows if self.late else 0, np.uint32)
-        self._counts = None if self.late else ByteCounts(self._size, n_rows)
+        self._counts = None if self.late else ByteCounts(n_groups, n_cells, n_rows)
 
     def room(self, start: int, stop: int) -> Keys:
         """Where a kernel writes the keys of rows `start` to `stop`."""
@@ -169,15 +192,37 @@ class GroupCells:
 
     def counts(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
         """The numbers of rows, cell by cell, group by group."""
-        from verax.kernels.counting import count_keys
-
-        counts = self._counts
-        if counts is None:
-            counts = ByteCounts(self._size, self._n_rows)
-            count_keys(self._keys, *counts.arrays)
+        counts = self._counted()
         totals = counts.arrays[0].astype(np.uint32)
         np.add.at(totals, counts.full, np.uint32(FULL))
         return totals
+
+    def _counted(self) -> ByteCounts:
+        """The numbers of rows, a byte each; keys that were noted are counted, and no longer kept."""
+        from verax.kernels.counting import count_keys
+
+        if self._counts is None:
+            self._counts = ByteCounts(self._n_groups, self.n_cells, self._n_rows)
+            count_keys(self._keys, *self._counts.arrays)
+            self._keys = self._keys[:0].copy()
+        return self._counts
+
+    def fits(self, n_groups: int) -> bool:
+        """Whether a byte for each cell of this number of groups is little beside a list of those that occur."""
+        return n_groups * self.n_cells <= _BYTES_PER_ROW * self._n_rows
+
+    def among(self, places: Ints, n_groups: int) -> GroupCells:
+        """The same among more groups, each at its place."""
+        cells = GroupCells(0, self.n_cells, self._n_rows, late=False)
+        cells._n_groups, cells._counts = n_groups, self._counted().among(places, n_groups)
+        return cells
+
+    def __add__(self, other: GroupCells) -> GroupCells:
+        """The numbers of the rows of both, which are of the same groups; neither is changed."""
+        both = self.among(np.arange(self._n_groups), self._n_groups)
+        both._counted().merge(other._counted())
+        both._n_rows += other._n_rows
+        return both
 
 
 class GatheredSums:
@@ -192,7 +237,7 @@ class GatheredSums:
         self.cells: GroupCells = cells
         self._n: int = len(independent.losses)
         self._totals: Floats = _aligned((n_groups, row_of_group(self._n)))
-        self._counts = ByteCounts(2 * n_groups, n_rows)
+        self._counts = ByteCounts(n_groups, 2, n_rows)
 
     @property
     def arrays(self) -> tuple[Floats, Bytes, Ints]:
@@ -201,12 +246,22 @@ class GatheredSums:
 
     def merge(self, other: GatheredSums) -> None:
         """Add the sums of other rows of the same groups."""
-        from verax.kernels.counting import merge_groups
-
-        merge_groups(self._totals, other._totals, self._n)
-        self._counts.merge(other._counts)
+        self.add_others(np.arange(len(self._totals)), other)
         if other.cells is not self.cells:
             self.cells.merge(other.cells)
+
+    def add_others(self, places: Ints, other: GatheredSums) -> None:
+        """Add the sums of other rows without their cells; their groups have these places."""
+        from verax.kernels.counting import merge_groups
+
+        merge_groups(self._totals, places, other._totals, self._n)
+        self._counts.merge(other._counts, places)
+
+    def among(self, places: Ints, n_groups: int) -> GatheredSums:
+        """The same among more groups, each at its place, and without cells."""
+        sums = GatheredSums(n_groups, self._independent, GroupCells(0, 0, 0, late=False), 0)
+        sums._totals[places], sums._counts = self._totals, self._counts.among(places, n_groups)
+        return sums
 
     def total(self) -> Sum:
         """(G, 2 + R) numbers of rows, of correct decisions, and sums of the losses of all rules."""
@@ -218,6 +273,38 @@ class GatheredSums:
         np.add.at(sums.high[:, 0], group, float(FULL))
         np.add.at(sums.high[:, 1], group[right == 1], float(FULL))
         return sums
+
+
+class LateSum(Sum):
+    """The sums of all rules by group; those that follow from others are added up at the first use."""
+
+    def __init__(self, gathered: GatheredSums) -> None:
+        object.__setattr__(self, "gathered", gathered)
+
+    def among(self, places: Ints, n: int) -> Sum:
+        gathered = self.__dict__.get("gathered")
+        return super().among(places, n) if gathered is None else LateSum(gathered.among(places, n))
+
+    def add_others(self, places: Ints, other: Sum) -> None:
+        ours, theirs = self.__dict__.get("gathered"), other.__dict__.get("gathered")
+        if ours is None or theirs is None:
+            super().add_others(places, other)
+        else:
+            ours.add_others(places, theirs)
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for attributes that are not set yet.
+        gathered = self.__dict__.get("gathered") if name in ("high", "low") else None
+        if gathered is None:
+            raise AttributeError(name)
+        sums = gathered.total()
+        object.__setattr__(self, "high", sums.high)
+        object.__setattr__(self, "low", sums.low)
+        object.__delattr__(self, "gathered")
+        return getattr(self, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sum, (self.high, self.low)
 
 
 def row_of_group(n_losses: int) -> int:

@@ -69,6 +69,12 @@ class Sum:
             result.high[piece], result.low[piece] = part.high, part.low
         return result
 
+    def among(self, places: Ints, n: int) -> Sum:
+        """The same among `n` lines, each at its place."""
+        sums = Sum.zeros((n, *self.high.shape[1:]))
+        sums.high[places], sums.low[places] = self.high, self.low
+        return sums
+
     def add_others(self, places: Ints, other: Sum) -> None:
         """Add other sums in place to the elements at some places, none of which is named twice."""
         for start in range(0, len(places), _PIECE):

@@ -86,26 +86,30 @@ def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
 
 
 @compiled
-def merge_groups(totals: Any, more: Any, n_losses: int) -> None:
-    """Add the sums of groups over other rows, in the layout of `engines.gathering`."""
-    for group in range(totals.shape[0]):
+def merge_groups(totals: Any, places: Any, more: Any, n_losses: int) -> None:
+    """Add the sums of groups over other rows, in the layout of `engines.gathering`, each at its place."""
+    for group in range(more.shape[0]):
+        at = places[group]
         for r in range(n_losses):
-            high, error = two_sum(totals[group, r], more[group, r])
-            low = error + (totals[group, n_losses + r] + more[group, n_losses + r])
+            high, error = two_sum(totals[at, r], more[group, r])
+            low = error + (totals[at, n_losses + r] + more[group, n_losses + r])
             total = high + low
-            totals[group, r] = total
-            totals[group, n_losses + r] = low - (total - high)
+            totals[at, r] = total
+            totals[at, n_losses + r] = low - (total - high)
 
 
 @compiled
-def merge_counts(counts: Any, full: Any, more: Any) -> None:
-    """Add numbers of other rows, a byte each; which bytes were full is noted in `full`."""
-    for at in range(counts.size):
-        tally = counts[at] + more[at]
-        counts[at] = tally
-        if tally >= FULL:
-            full[0] += 1
-            full[full[0]] = at
+def merge_counts(counts: Any, full: Any, places: Any, more: Any) -> None:
+    """Add lines of numbers of other rows, a byte each, each at its place; which bytes were full is noted in
+    `full`.
+    """
+    for line in range(more.shape[0]):
+        for c in range(more.shape[1]):
+            tally = counts[places[line], c] + more[line, c]
+            counts[places[line], c] = tally
+            if tally >= FULL:
+                full[0] += 1
+                full[full[0]] = places[line] * more.shape[1] + c
 
 
 @compiled

@@ -13,8 +13,6 @@ from verax._settings import settings
 
 # Number of kinds of work that are counted before all counts restart.
 _MOST_KINDS = 1000
-# Array calls take as long for a handful of numbers as for this many.
-_CALLS = 2**15
 
 
 def kernels() -> ModuleType | None:
@@ -81,7 +79,8 @@ def compiles(numbers: int, kind: Hashable) -> bool:
     if small and (not expected or numbers < settings.compiled_in_parts_from):
         return False
     # Small parts, such as partitions of a frame, do not load kernels before they have taken that long.
-    spent = _LEDGER.spend(kind, numbers + _CALLS) + (0 if small else expected)
+    count = numbers + settings.part_overhead if small else numbers
+    spent = _LEDGER.spend(kind, count) + (0 if small else expected)
     return spent >= settings.compiled_at_once and kernels() is not None
 
 
