@@ -586,8 +586,8 @@ def _cells_by_label(labels: Any, cells: Any, other_labels: Any, other_cells: Any
     if cells is None or other_cells is None:
         return None, None
     different, place = distinct(joined_names(labels, other_labels))
-    n = len(labels)
-    return different, cells.relabeled(place[:n]) + other_cells.relabeled(place[n:])
+    n, both = len(labels), len(different)
+    return different, cells.relabeled(place[:n], both) + other_cells.relabeled(place[n:], both)
 
 
 def _by_label(labels: Any, sums: Any, other_labels: Any, other_sums: Any) -> tuple[Any, Any]:

@@ -208,7 +208,7 @@ class GroupCells:
         return self._counts
 
     def fits(self, n_groups: int) -> bool:
-        """Whether a byte for each cell of this number of groups is little beside a list of those that occur."""
+        """Whether a byte for each cell of these groups is little beside a list of those that occur."""
         return n_groups * self.n_cells <= _BYTES_PER_ROW * self._n_rows
 
     def among(self, places: Ints, n_groups: int) -> GroupCells:
