@@ -307,7 +307,7 @@ def test_a_series_that_is_too_short_is_said_to_be():
         (999, None, "only 999 rows: slow drift may go unseen"),
         (1000, None, ""),
     ):
-        y, p = models(n=n)
+        y, p = models(n=n, noise=(0.5, 0.6))
         found = vx.compare(y, p, rule="rps", time_ordered=True, lags=lags)
         assert found.difference("m0", "m1").interval.caution == caution
         assert all(caution in note for note in found.notes)
@@ -847,7 +847,7 @@ def test_a_huge_first_loss_takes_no_digits_from_a_difference():
 
 
 def test_intervals_of_a_comparison_say_how_they_were_made():
-    y, p = models(n=60)
+    y, p = models(n=60, noise=(0.5, 0.6))
     for method, how in (("moments", "t"), ("bootstrap", "bootstrap"), ("permutation",) * 2):
         comparison = vx.compare(y, p, rule="brier", method=method, bootstrap=100, confidence=0.9)
         found = comparison.difference("m0", "m1")
@@ -874,6 +874,25 @@ def test_intervals_of_means_stay_in_the_range_of_the_rule():
     assert list(own) == pytest.approx(list(card.scores["brier"].interval))
     apart = vx.compare({"a": y[:2], "b": y}, {"a": p["a"][:2], "b": p["b"]}, rule="brier")
     assert all(model.interval.low >= 0 and model.interval.high <= 2 for model in apart.models["brier"])
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(300) // 10], ids=["rows", "groups"])
+def test_models_that_hardly_ever_fail_carry_a_caution(groups):
+    """In the 22 % of samples without a surprise, a reckless model led one of the same log score."""
+    y, p = np.ones(300, int), {"a": np.full(300, 0.9), "b": np.linspace(0.99, 0.9999, 300)}
+    found = vx.compare(y, p, rule="log_score", groups=groups)
+    said = "the most likely class failed in none of 300 rows: what failures cost is hardly known"
+    assert found.difference("a", "b").interval.caution == said
+    assert found.models["log_score"][0].interval.caution == said
+    assert found.verdict.findings[0].caution == said
+    assert vx.evaluate(y, p["b"], groups=groups).scores["brier"].interval.caution == said
+    # Nothing to say of decisions, or with enough failures.
+    y[::40] = 0
+    assert (
+        "failed"
+        not in vx.compare(y, p, rule="log_score", groups=groups).difference("a", "b").interval.caution
+    )
+    assert "failed" not in vx.compare(y, p, rule="zero_one").difference("a", "b").interval.caution
 
 
 def test_traits_of_a_row_are_what_they_are_called():

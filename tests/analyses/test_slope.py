@@ -73,6 +73,16 @@ def test_slopes_of_rare_events_are_not_called_different_from_1_by_chance():
     assert np.mean(found) < 0.1
 
 
+def test_slopes_of_forecasts_near_0_and_1_are_not_called_different_from_1_by_chance():
+    """Half of the events hardly ever happen, half nearly always: 1.5 of 300 calibrated rows surprise."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(100):
+        p = np.where(rng.random(300) < 0.5, rng.beta(1, 200, 300), rng.beta(200, 1, 300))
+        found.append(vx.calibration_slope((rng.random(300) < p).astype(int), p)["1"].slope_p <= 0.05)
+    # 23 % with the degrees of freedom of the rarer outcome; three Monte Carlo errors are 6.5 %.
+    assert np.mean(found) < 0.1
+
+
 def test_what_was_done_to_the_odds_is_found():
     rng = np.random.default_rng(0)
     x = rng.normal(size=200_000)

@@ -214,6 +214,12 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         variance, freedom = variances_over(self.labels, self.cluster_sums)
         return np.sqrt(variance), freedom
 
+    def effective_rows(self, *, copies: bool = False) -> float:
+        """The effective number of rows; with `copies` the sum of the weights."""
+        if copies:
+            return self.weight
+        return effective(float(self.moments.weight.high[0]), float(self.squares.weight.high[0]))
+
     def shapes(self) -> tuple[Floats, Floats] | None:
         """Degrees of freedom and skewness of every mean over groups; None without groups."""
         if self.cluster_sums is None or self.labels is None:
@@ -244,6 +250,5 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         squares, n = self.squares, float(self.n_positive)
         if copies:
             squares, n = self.moments.scaled(math.ldexp(1.0, -self.exponent)), self.weight
-        rows = effective(float(self.moments.weight.high[0]), float(squares.weight.high[0]))
         with np.errstate(invalid="ignore"):
-            return np.sqrt(sandwich(self.moments, squares, n)[1:]), rows - 1
+            return np.sqrt(sandwich(self.moments, squares, n)[1:]), self.effective_rows(copies=copies) - 1

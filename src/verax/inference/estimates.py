@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -151,6 +152,13 @@ class Estimate:
         cautions = [few_groups(count) or few or few_dominate(skewness, count) for few, skewness in groups]
         exact = np.append(np.zeros(tally.n_models), exact)
         return cls(tally.means, error, freedom, tuple(cautions), shapes[1], shapes[0], exact, differing)
+
+    def with_cautions(self, of_models: Sequence[str]) -> Estimate:
+        """The estimate whose columns without a caution have one of these: of models, then of their pairs."""
+        assert self.cautions is not None
+        pairs = all_pairs(len(of_models)) if len(self.cautions) > len(of_models) else ()
+        more = [*of_models, *(of_models[a] or of_models[b] for a, b in pairs)]
+        return replace(self, cautions=tuple(a or b for a, b in zip(self.cautions, more, strict=True)))
 
     def like(
         self,

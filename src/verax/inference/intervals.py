@@ -17,6 +17,8 @@ from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 
 # With fewer rows or groups than this, intervals are not to be trusted.
 _FEW, _FEW_GROUPS = 20, 10
+# With fewer rows than this whose most likely class failed, a mean loss is one of rows that were right.
+_FEW_MISSES = 5
 # A mean over groups whose skewness is larger than this is dominated by a few of them.
 _SKEWED = 0.3
 # A difference that fewer groups than this have is said to rest on them.
@@ -548,6 +550,21 @@ def skewed(n: float, mean: float, std: float) -> str:
     if n >= 50 * ratio**2:
         return ""
     return f"heavy tails: the losses vary {ratio:.2g} times their mean, and there are only {n:.4g} rows"
+
+
+def few_misses(misses: float, n: float) -> str:
+    """The caution about a mean loss of rows whose most likely class hardly ever failed; empty otherwise.
+
+    Rows that were right do not tell what wrong ones cost. With 99.75 % right, 48 % of the intervals of a mean
+    Brier score of 300 rows miss it, all of them without or with one wrong row.
+
+    >>> few_misses(1, 300), few_misses(5, 300)
+    ('the most likely class failed in only 1 of 300 rows: what failures cost is hardly known', '')
+    """
+    if not misses < _FEW_MISSES - _ROUNDING:
+        return ""
+    share = f"in only {misses:.3g} of {n:.4g} rows" if misses > _ROUNDING else f"in none of {n:.4g} rows"
+    return f"the most likely class failed {share}: what failures cost is hardly known"
 
 
 def unequal(n: float, n_rows: float) -> str:

@@ -232,17 +232,19 @@ def line_of(
     large: tuple[float, float],
     both: Floats | None,
     covariance: Floats,
-    overlap: Overlap,
+    look: LogOddsBins,
     units: CountedUnits,
     confidence: float,
 ) -> CalibrationLine:
     """Slope and intercepts with their intervals.
 
     `large` is the intercept if the slope is 1, with its variance; `both` are intercept and slope, None where
-    there is no slope. A rare event has no more degrees of freedom than the number of its occurrences gives.
+    there is no slope. A rare event has no more degrees of freedom than the number of its occurrences gives,
+    and forecasts near 0 and 1 no more than the number of surprising outcomes.
     """
+    overlap = look.overlap
     uneven = not units.grouped and units.freedom + 1 < _EVEN * units.n
-    units = replace(units, degrees=max(1.0, min(units.freedom, overlap.freedom)))
+    units = replace(units, degrees=max(1.0, min(units.freedom, overlap.freedom, look.surprising - 1)))
     fits, p_value, slope_p = [large], math.nan, math.nan
     if both is None:
         fits += [(math.nan, math.nan)] * 2
@@ -446,6 +448,16 @@ class LogOddsBins(Summary, kind="log odds"):
         if run.sums.high.shape[1] != 3 or not (run.sums.high[:, 0] > 0).all():
             raise UnreadableError("has other sums than those of log odds", "bins")
 
+    @property
+    def surprising(self) -> float:
+        """How many of the rows with finite log odds had an outcome that was no likelier than the other one.
+
+        A weighted share, times the number of rows. The slope of forecasts near 0 and 1 is that of these few.
+        """
+        weight, hit, total = self.bins.total.sums.high.T
+        surprising = np.select([total < 0, total > 0], [hit, weight - hit], weight)
+        return self.overlap.finite * float(surprising.sum()) / float(weight.sum())
+
     def start(self) -> tuple[float, Regression]:
         """The fits to the bins: the intercept if the slope is 1, and intercept and slope."""
         weight, hit, total = self.bins.total.sums.high.T
@@ -625,7 +637,7 @@ class _Fit:
             turn = self.recipe.regression.back @ np.linalg.inv(self._curvature)
             both = self.recipe.regression.back @ self.both.point
             spread = turn @ scores[1:, 1:] @ turn.T
-        return line_of(name, large, both, spread, look.overlap, units, confidence)
+        return line_of(name, large, both, spread, look, units, confidence)
 
 
 @reads

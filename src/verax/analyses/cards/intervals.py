@@ -23,6 +23,7 @@ from verax.inference.intervals import (
     few,
     few_dominate,
     few_groups,
+    few_misses,
     padded,
     skewed,
     t_quantile,
@@ -31,6 +32,7 @@ from verax.inference.intervals import (
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import GroupCount, in_words
 from verax.scores.cells import table_metrics
+from verax.scores.coverage import ListMetric
 from verax.scores.metrics import DecisionMetric
 
 # An effective number of rows is 1 up to rounding, and losses are the same.
@@ -97,7 +99,7 @@ class CardIntervals:
             return self._of_share(i)
         mean, confidence = float(moments.mean[i]), self.plan.confidence
         half = t_quantile(n - 1, confidence) * math.sqrt(self._variances[i])
-        caution = few(n, "row", "rows") or skewed(n, mean, float(moments.std[i]))
+        caution = few(n, "row", "rows") or skewed(n, mean, float(moments.std[i])) or self._few_misses(i)
         interval = Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
         return interval.within(bounds)
 
@@ -117,6 +119,18 @@ class CardIntervals:
         if between(mean) and variance > 0:
             n = mean * (1 - mean) / variance
         return wilson(mean, n, self._quantile, self.plan.confidence)
+
+    def _few_misses(self, i: int) -> str:
+        """The caution of the i-th mean where it is a loss and the most likely class hardly ever failed."""
+        tally = self.tally
+        if isinstance(tally.rules[i], ListMetric) or tally.counts is None:
+            return ""
+        if tally.decisions:
+            right = tally.counts.n_correct / float(tally.weights.high[0])
+        else:
+            named = [isinstance(rule, ListMetric) and rule.name == "accuracy" for rule in tally.rules]
+            right = float(tally.moments.mean[named.index(True)]) if any(named) else math.nan
+        return few_misses((1 - right) * self.rows, self.rows)
 
     @cached_property
     def _variances(self) -> Floats:
@@ -139,7 +153,8 @@ class CardIntervals:
         low, high = map(float, cautious_limits(np.asarray(mean), error, student, hall, skewness))
         interval = Interval(low, high, confidence=self.plan.confidence)
         count = self.n_groups or 0
-        return interval.within(bounds).by(self.jackknife, few_groups(count) or few_dominate(skewness, count))
+        caution = few_groups(count) or few_dominate(skewness, count) or self._few_misses(i)
+        return interval.within(bounds).by(self.jackknife, caution)
 
     @cached_property
     def group_errors(self) -> tuple[Floats, Floats]:

@@ -30,7 +30,7 @@ from verax.inference.estimates import (
     permuted,
     sign_flips,
 )
-from verax.inference.intervals import Interval, Resampling
+from verax.inference.intervals import Interval, Resampling, few_misses
 from verax.inference.signflips import SignFlips, size_of
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import is_two_way
@@ -93,10 +93,21 @@ def read_comparison(
     if row_wise is not None:
         units, method = row_wise.units, row_wise.method
     models, differences, notes = {}, {}, []
+    trait_means = {name: sums.traits(i) for i, name in enumerate(names if dense is None else dense)}
+    traits = {
+        name: Traits.of(means, ordered=ordered) for name, means in trait_means.items() if means is not None
+    }
+    # The reference, which comes last, has no traits.
+    rows = first.effective_rows(copies=plan.copies)
+    accuracies = [traits[name].accuracy if name in traits else math.nan for name in names]
+    accuracies += [math.nan] * (first.n_models - len(names))
+    failing = [few_misses((1 - accuracy) * rows, rows) for accuracy in accuracies]
     for rule in rules:
         name, key = name_of(rule), OF_RULE.format(name_of(rule))
         losses = np.zeros((0, 0)) if row_wise is None else row_wise.columns[key]
         estimate = _estimate(sums, key, plan, row_wise)
+        if losses_of_rules and share_bounds(rule) is None:
+            estimate = estimate.with_cautions(failing)
         models[name], differences[name], remarks = conclude(
             names,
             sums[key],
@@ -116,11 +127,10 @@ def read_comparison(
             notes += caution_notes(name, differences[name])
         if losses_of_rules:
             models[name] = in_range(models[name], rule)
-    trait_means = {name: sums.traits(i) for i, name in enumerate(names if dense is None else dense)}
     return Comparison(
         models,
         differences,
-        {name: Traits.of(means, ordered=ordered) for name, means in trait_means.items() if means is not None},
+        traits,
         first.n_rows,
         first.n_groups,
         units.describe(method),
