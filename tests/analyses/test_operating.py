@@ -455,3 +455,19 @@ def test_invalid_rows_are_left_out_where_asked():
     found = vx.operating_points(Y, p, invalid="skip")
     assert found.n_skipped == 1
     assert found["f1"] == vx.operating_points(np.delete(Y, 3), np.delete(P, 3))["f1"]
+
+
+def test_a_promised_rate_of_tied_forecasts_is_that_of_the_rows():
+    """Acting on every row has a sensitivity of 1; an interval of 0.9631 to 0.9997 left that out."""
+    p = np.repeat([0.02, 0.1, 0.3, 0.6, 0.95], [160, 120, 60, 40, 20])
+    y = (np.random.default_rng(0).random(400) < p).astype(int)
+    for aim, rate in (("sensitivity>=0.9", "sensitivity"), ("specificity>=0.5", "specificity")):
+        point = vx.operating_points(y, p, threshold=aim).points[0]
+        acts = p >= point.threshold
+        seen = acts[y == 1].mean() if rate == "sensitivity" else (~acts)[y == 0].mean()
+        n = int((y == (rate == "sensitivity")).sum())
+        assert point.rate(rate).value == pytest.approx(seen)
+        missed = round(n * (1 - seen))
+        high = 1.0 if not missed else stats.beta.ppf(0.975, n - missed + 1, missed)
+        low = stats.beta.ppf(0.025, n - missed, missed + 1)
+        assert list(point.rate(rate).interval) == pytest.approx([low, high])

@@ -239,28 +239,40 @@ class Chosen(ABC):
 class _Promised(RateShare):
     """A share that the threshold was chosen for: mean and quantiles of its Beta distribution.
 
+    Where several rows have the same forecast there, the Beta distribution is that of a smaller share: the
+    share of the rows, and the upper limit of Clopper and Pearson, then take the place of mean and quantile.
+
     Attributes
     ----------
     seen : array of shape (T,)
         The share of the rows.
     freedom : float
         Degrees of freedom of the variance over groups; infinite for independent rows.
+    tied : bool
+        Whether several of the rows that are counted have the last forecast that counts.
     """
 
     seen: Floats
     freedom: float
+    tied: bool
 
     @classmethod
-    def of(cls, share: RateShare, freedom: float) -> _Promised:
+    def of(cls, share: RateShare, freedom: float, *, tied: bool) -> _Promised:
         """From the share of the rows."""
-        return cls(share.value * share.n / (share.n + 1), share.n, share.slopes, share.value, freedom)
+        value = share.value if tied else share.value * share.n / (share.n + 1)
+        return cls(value, share.n, share.slopes, share.value, freedom, tied)
 
     def limits(self, quantile: float | Floats) -> Floats:
         """Limits at a given number of standard errors, (2, T)."""
-        from scipy.special import stdtr
+        from scipy.special import betaincinv, stdtr
 
         tail = stdtr(self.freedom, -np.asarray(quantile))
-        return np.stack([self.at(tail, tail), self.at(tail, 1 - tail)])
+        low, high = self.at(tail, tail), self.at(tail, 1 - tail)
+        if self.tied:
+            n, missed = self.rows(tail), np.maximum(1 - self.seen, 0.0)
+            above = betaincinv(n * self.seen + 1, np.where(missed > 0, n * missed, 1.0), 1 - tail)
+            high = np.where(missed > 0, above, 1.0)
+        return np.stack([low, high])
 
     def at(self, tail: Any, probability: Any) -> Floats:
         """A quantile, (T,), as far in the tails as this share of samples."""
@@ -290,17 +302,20 @@ class Promise(Chosen):
         Whether rows are independent and count alike.
     freedom : float
         Degrees of freedom of the variance over groups; infinite for independent rows.
+    tied : bool
+        Whether several of the rows that chose it have the last forecast that counts.
     """
 
     rate: str
     exact: bool
     freedom: float
+    tied: bool
 
     def __call__(self, name: str, share: RateShare) -> RateShare:
         """A share, from that of the rows."""
         if not self.exists:
             return replace(share, value=np.full_like(share.value, np.nan))
-        return _Promised.of(share, self.freedom) if name == self.rate else share
+        return _Promised.of(share, self.freedom, tied=self.tied) if name == self.rate else share
 
     def method(self, name: str, usual: str) -> str:
         """The method of the interval of a rate, in words."""
@@ -327,7 +342,7 @@ def promised(aim: Aim, event: BinaryEvent, units: SamplingUnits, confidence: flo
         grid, back = np.unique(tried[at], return_inverse=True)
         acts = np.searchsorted(grid, given, side="right")
         share = Rates(states_of([acts], event.happened, units, len(grid))).share(aim.rate)
-        promise = _Promised.of(share, freedom)
+        promise = _Promised.of(share, freedom, tied=False)
         return promise.at(tail, tail)[back], promise.rows(tail)[back]
 
     # The limit holds at `safe`, and at no tried threshold beyond it.
@@ -340,8 +355,11 @@ def promised(aim: Aim, event: BinaryEvent, units: SamplingUnits, confidence: flo
         beyond = int(at[kept + 1]) if kept + 1 < len(at) else beyond
         safe = int(at[kept]) if kept >= 0 else safe
     threshold = float(tried[safe]) if safe >= 0 else math.nan
+    counted = given[event.happened] if aim.rate == "sensitivity" else -given[~event.happened]
+    counted = counted[counted >= (threshold if aim.rate == "sensitivity" else -threshold)]
+    tied = bool(len(counted)) and int((counted == counted.min()).sum()) > 1
     note = _promise(aim.rate, least, confidence, n, kept=safe >= 0, exact=exact)
-    return Promise(threshold, note, None, aim.rate, exact, freedom)
+    return Promise(threshold, note, None, aim.rate, exact, freedom, tied)
 
 
 def _promise(rate: str, least: float, confidence: float, n: float, *, kept: bool, exact: bool) -> str:
