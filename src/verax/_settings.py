@@ -167,7 +167,7 @@ class _Settings:
 
     # Draws behind calibration tests, of distributions and of lists, and behind bands of reliability curves.
     report_tests: int = 1000
-    report_list_tests: int = 999
+    report_list_tests: int = 1000
     report_bands: int = 200
     # Recalibration methods that are tried: the menu of `recalibrate`, or names; none if empty.
     report_methods: str | tuple[str, ...] = "best"

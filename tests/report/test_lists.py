@@ -205,6 +205,7 @@ def test_weights_and_groups_reach_the_page():
     (found,) = light(y, ragged, weights=w).contents.findings
     places = found.places
     assert places.so_far()[-1] == pytest.approx((3, found.card.coverage, places.whole.claimed), rel=1e-12)
+    assert {found.card.n_rows, places.curves.n_rows, found.decomposition.n_rows} == {400}
 
 
 @pytest.mark.browser

@@ -71,3 +71,10 @@ def test_rows_elsewhere_and_shares_have_the_section_and_single_outcomes_none(tmp
     assert "no case has two raters" in once["models"][0]["words"]
     hard = light(Y, P).contents
     assert (raters_exhibit(hard), rater_charts(hard)) == (None, {})
+
+
+def test_the_skill_on_the_page_is_that_of_the_card_for_cases_of_several_raters():
+    shown = light(LABELS, P, **OWN).to_dict()["models"]
+    card = vx.evaluate(LABELS, P, **OWN)
+    (model,) = shown.values()
+    assert model["skill"]["brier"]["skill"] == pytest.approx(card.measures["skill"].mean, rel=1e-12)

@@ -11,7 +11,7 @@ import numpy as np
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.analyses.parts import plain_sums, seen
 from verax.common.packing import UnreadableError
-from verax.common.specs import Truth
+from verax.common.specs import Truth, Whole
 from verax.common.stored import only_counts, only_weights
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, Cells, GroupLabels, leave_one_out
@@ -57,6 +57,8 @@ class ClassSums(Summary, kind="losses by class"):
         (K, R, 6) the sums of each rule.
     weighted : bool
         Whether rows have weights.
+    surplus : int
+        By how much the rows of all classes are more than the cases, where these have several raters.
     labels, groups : arrays or None
         The groups, and (G, K, 1 + R) the sums of w and w times loss of each class in each of them.
     """
@@ -64,6 +66,7 @@ class ClassSums(Summary, kind="losses by class"):
     rows: Sum = merges(Sums("classes", 3, least=0))
     losses: Sum = merges(Sums("classes", "rules", 6))
     weighted: bool = merges(Truth("any"))
+    surplus: int = merges(Whole(), default=0)
     labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel("classes", "1+rules"), default=None)
 
@@ -72,6 +75,8 @@ class ClassSums(Summary, kind="losses by class"):
         only_weights(self.rows.high[:, 1])
         if not ((self.rows.high > 0).all(axis=1) == (self.rows.high > 0).any(axis=1)).all():
             raise UnreadableError("has weights without rows, or rows without weight", "rows")
+        if self.n_rows < bool(self.rows.high[:, 0].any()):
+            raise UnreadableError("is more than there are rows", "surplus")
         if self.groups is not None:
             only_weights(self.groups[:, :, 0])
 
@@ -84,7 +89,17 @@ class ClassSums(Summary, kind="losses by class"):
         sums[:, :, [_SECOND, _SECOND_SQUARED]] = plain.losses[:, :, 1:]
         return cls(Sum.of(np.stack([n, n, n], axis=1)), Sum.of(sums), False)
 
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Earlier files counted the classes of a case as rows.
+        return {"surplus": 0, **values}
+
     # ---- what they say ---------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that have weight; a case of several raters is one."""
+        return int(self.rows.high[:, 0].sum()) - self.surplus
 
     def means(self, k: int) -> list[tuple[float, float, float]]:
         """The mean loss in a class by each rule, with its standard error and degrees of freedom."""
@@ -104,7 +119,7 @@ class ClassSums(Summary, kind="losses by class"):
     @property
     def counts(self) -> ClassCounts:
         """How often each class happened."""
-        n = int(self.rows.high[:, 0].sum())
+        n = self.n_rows
         if self.groups is None:
             return ClassCounts(n, Sum(self.rows.high[:, 1], self.rows.low[:, 1]))
         weight = self.groups[:, :, 0]
@@ -222,7 +237,8 @@ class ClassRecipe(Recipe[ClassSums]):
             columns = [np.bincount(cell, column, size) for column in (w, *grouped)]
             by_group = np.stack(columns, axis=1).reshape(len(labels), k, -1).astype(float)
         counts = np.stack([n, weight, square], axis=1)
-        return ClassSums(Sum.of(counts), Sum.of(sums), w is not None, labels, by_group)
+        surplus = 0 if part.places is None else len(y) - len(np.unique(part.places[kept]))
+        return ClassSums(Sum.of(counts), Sum.of(sums), w is not None, surplus, labels, by_group)
 
 
 def _sums_by_class(y: Ints, weights: Floats | None, loss: Floats, n_classes: int) -> Floats:
@@ -251,7 +267,7 @@ def with_frequencies(
     """
     first, n = models[0], len(models)
     reference = frequencies.means[:, r]
-    tally = PairedTally(n + 1, int(first.rows.high[:, 0].sum()), int(first.rows.high[:, 0].sum()))
+    tally = PairedTally(n + 1, first.n_rows, first.n_rows)
     moments = [model.moments(r, reference) for model in models]
     exponent = 0 if paired is None else paired.exponent
     tally.exponent = exponent

@@ -51,7 +51,7 @@ def find_places(
     )
     assert isinstance(curves, ListReliability)
     return ListFindings(
-        curves,
+        replace(curves, n_rows=problem.n_rows),
         read_claims(stated, PLACES, copies=plan.copies),
         _lengths(handle, problem, plan, summaries, model, full),
         remedy,
@@ -68,7 +68,8 @@ def decomposed(
     totals = scored.totals.high
     entries = problem.n_rows * float(totals[LENGTH] / totals[WEIGHT])
     tested = replace(plan, replicates=list_replicates(entries))
-    return read_decomposition(scored, RULES["brier"], handle, tested, model if problem.again else None)
+    parts = read_decomposition(scored, RULES["brier"], handle, tested, model if problem.again else None)
+    return replace(parts, n_rows=problem.n_rows)
 
 
 def length_rules(problem: Problem) -> tuple[Padded, ...]:
