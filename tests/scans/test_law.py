@@ -131,6 +131,13 @@ def test_grades_do_not_depend_on_where_they_are(name, way, tmp_path):
     assert not equal(WAYS[way](asked, given, tmp_path), asked.in_memory(given))
 
 
+def test_combinations_refuse_several_raters_wherever_rows_are():
+    asked, given = TABLE["fit_combination"], law.rated(40)
+    memory = refusal(lambda: asked.in_memory(given))
+    assert memory[1] is not None
+    assert refusal(lambda: asked.of_handle(asked.open(given.table, given))) == memory
+
+
 def test_graded_answers_are_refused_where_forecasts_are_needed():
     handle = law.GRADED["evaluate_grades"].open(law.graded().table, law.graded())
     assert handle.graded == vx.rules.Grade()

@@ -22,6 +22,7 @@ from verax.errors import InputError, RuleError, join, show
 from verax.inference.findings import Claim, Finding, NextStep, VerdictOnceCalled, WithVerdict, listed
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, to_host
+from verax.inputs.handles import Handle
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import RowOptions, reads
@@ -106,6 +107,9 @@ def fit_combination(
     check_count("folds", folds, least=2)
     check_confidence(confidence)
     check_seed(seed)
+    # Rows of a handle come with one class each.
+    if isinstance(y, Handle) and y.rated:
+        raise one_class_needed()
     y, given, options, tell = rows_to_fit(y, forecasts, read, ordered=False, several=True)
     models = _check_models(given)
     rows = dict(paired_by_model(y, models, ordered=False, **options))
