@@ -36,6 +36,7 @@ from covers import (  # noqa: F401
     repeated,
     rows_kept,
     sets,
+    unforeseen,
 )
 from covers.claims import CLAIMS
 from recording import write

@@ -556,7 +556,7 @@ def few_misses(misses: float, n: float) -> str:
     """The caution about a mean loss of rows whose most likely class hardly ever failed; empty otherwise.
 
     Rows that were right do not tell what wrong ones cost. With 99.75 % right, 48 % of the intervals of a mean
-    Brier score of 300 rows miss it, all of them without or with one wrong row.
+    score of 300 rows miss it: those of samples without a wrong row.
 
     >>> few_misses(1, 300), few_misses(5, 300)
     ('the most likely class failed in only 1 of 300 rows: what failures cost is hardly known', '')

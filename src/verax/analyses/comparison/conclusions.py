@@ -123,8 +123,7 @@ def read_comparison(
         notes += remarks
         differences[name] = with_range(differences[name], rule)
         notes += exact_notes(name, differences[name])
-        if units.kind != "rows":
-            notes += caution_notes(name, differences[name])
+        notes += caution_notes(name, differences[name])
         if losses_of_rules:
             models[name] = in_range(models[name], rule)
     return Comparison(
