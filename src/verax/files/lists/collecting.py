@@ -95,6 +95,8 @@ class ListCollector:
         self._called = merger(settings.merge_variants)
         self._code: dict[Hashable, int] = {}
         self._fixed = settings.names is not None
+        # The largest number of choices.
+        self._most = settings.n_classes if settings.names is None else len(settings.names)
         for name in settings.names or ():
             self._code.setdefault(self._called(name) if self._called else name, len(self._code))
         if self._fixed and len(self._code) < len(settings.names or ()):
@@ -199,7 +201,8 @@ class ListCollector:
         """The codes of classes, and their probabilities."""
         known = self._code
         if self.shape.positions:
-            self._check_choices(len(labels))
+            if self._most is not None and len(labels) > self._most:
+                raise _more_choices(len(labels), self._most)
             return labels, values
         if not self._fixed:
             return [known.setdefault(label, len(known)) for label in labels], values
@@ -219,19 +222,6 @@ class ListCollector:
         self._now["entries_omitted"] = len(codes) - len(listed)
         self._now["probability_omitted"] = sum(values) - sum(values[place] for place in listed)
         return [codes[place] for place in listed], [values[place] for place in listed]
-
-    def _check_choices(self, n: int) -> None:
-        """Refuse a question with more choices than there are classes."""
-        names = self.settings.names
-        most = self.settings.n_classes if names is None else len(names)
-        if most is not None and n > most:
-            raise RecordError(
-                f"must have at most {most} choices, the number of classes",
-                f"has {n}",
-                reason="more choices than there are classes",
-                kind="length",
-                remedies=[SKIP],
-            )
 
     @property
     def n_given(self) -> int:
@@ -429,3 +419,14 @@ class ListCollector:
             return None
         places = tuple(sorted(set(self._skipped)))
         return Skipped(self._given, len(places), places, dict(self._reasons))
+
+
+def _more_choices(n: int, most: int) -> RecordError:
+    """The error about a question with more choices than there are classes."""
+    return RecordError(
+        f"must have at most {most} choices, the number of classes",
+        f"has {n}",
+        reason="more choices than there are classes",
+        kind="length",
+        remedies=[SKIP],
+    )

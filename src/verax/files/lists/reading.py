@@ -109,6 +109,7 @@ class RecordReader:
             if settings.outcomes is not None:
                 self.gold = self._gold(settings.outcomes)
             self.outcome = None if self.gold is not None else self._outcome_field()
+        self._ids, self._columns = named_columns(settings.id), settings.columns
         fields = frozenset((*named_columns(self.outcome), *settings.beside))
         self.choices: Choices = Choices(
             settings.position or 0,
@@ -233,8 +234,7 @@ class RecordReader:
         """The outcome of a record as it is written; None where there is none."""
         try:
             if self.gold is not None:
-                names = named_columns(self.settings.id)
-                key = id_of([value_at(record, name) for name in names]) if names else None
+                key = id_of([value_at(record, name) for name in self._ids]) if self._ids else None
                 return self.gold.of(place, key)
             return None if self.outcome is None else value_at(record, self.outcome)
         except (KeyError, RecordError):
@@ -245,10 +245,12 @@ class RecordReader:
     def _row(self, record: Any, place: int) -> tuple[Listed, Row]:
         settings = self.settings
         choices = self.choices if not self._sample else replace(self.choices, sample=self._sample)
-        listed = read(self._holder(record), self.shape, choices, pool=settings.samples == "pool")
+        # What holds the list: the record itself, or the fields that were named.
+        holder = record_of_fields(record, self._columns) if self._columns else record
+        listed = read(holder, self.shape, choices, pool=settings.samples == "pool")
         row = Row()
-        if settings.id is not None:
-            row.id = id_of([self._field(record, name, "id") for name in named_columns(settings.id)])
+        if self._ids:
+            row.id = id_of([self._field(record, name, "id") for name in self._ids])
         if not settings.late:
             row.outcome = self._outcome(record, place, row.id, listed)
             self._check_outcome(row.outcome)
@@ -295,11 +297,6 @@ class RecordReader:
             raise
         self._has_zero = self._has_zero or choice == 0
         return choice
-
-    def _holder(self, record: Any) -> Any:
-        """What holds the list: the record itself, or the fields that were named."""
-        columns = self.settings.columns
-        return record_of_fields(record, columns) if columns else record
 
     def _field(self, record: Any, path: str, argument: str) -> Any:
         try:

@@ -102,15 +102,20 @@ def _are_pairs(pairs: Any) -> bool:
     return bool(pairs)
 
 
-def log_likelihood(pair: Any) -> float:
-    """The log-likelihood of a pair; newer logs write numbers as texts."""
-    try:
-        value = float_of(pair[0])
-    except (TypeError, ValueError):
-        value = math.nan
-    if value < math.inf:
-        return value
-    raise not_understood(pair, _WANTED)
+def log_likelihoods(pairs: Sequence[Any]) -> list[float]:
+    """The log-likelihoods of pairs; newer logs write numbers as texts."""
+    values = []
+    for pair in pairs:
+        try:
+            value = float(pair[0])
+        except OverflowError:
+            value = float_of(pair[0])
+        except (TypeError, ValueError):
+            value = math.nan
+        if not value < math.inf:
+            raise not_understood(pair, _WANTED)
+        values.append(value)
+    return values
 
 
 def _requested(fields: Mapping[Any, Any], part: int) -> list[Any] | None:
@@ -143,7 +148,7 @@ def _read(record: Any, choices: Choices) -> Listed:
     sample = sample_of(record)
     if sample is None or len(sample.pairs) < 2:
         raise not_understood(mapping(record).get("filtered_resps", record), _WANTED)
-    values = [log_likelihood(pair) for pair in sample.pairs]
+    values = log_likelihoods(sample.pairs)
     _check_one_right(record, sample.texts)
     if choices.per_length:
         normalised = values_for("acc_norm", sample, values)
@@ -171,7 +176,7 @@ def values_for(metric: str, sample: ChoiceSample, values: Sequence[float]) -> li
     if metric == _MUTUAL_INFORMATION:
         if not sample.unconditional:
             return None
-        pairs = zip(values, map(log_likelihood, sample.unconditional), strict=True)
+        pairs = zip(values, log_likelihoods(sample.unconditional), strict=True)
         return [value - alone for value, alone in pairs]
     if metric not in _LENGTHS:
         return list(values)

@@ -8,7 +8,7 @@ from typing import Any
 from verax.inputs.records.graded import Graded, LogShape, epoch_of, flat_fields, number_or_none, text_or_none
 from verax.inputs.records.harness import (
     ChoiceSample,
-    log_likelihood,
+    log_likelihoods,
     position_of,
     sample_of,
     softmax,
@@ -76,7 +76,7 @@ def _chosen(values: Sequence[float] | None, texts: Sequence[str] | None) -> tupl
 def _choices(sample: ChoiceSample, metrics: Iterable[str]) -> dict[str, Any]:
     """The choice by each metric, with the likeliest one under ""; empty if the log lacks them."""
     try:
-        values = [log_likelihood(pair) for pair in sample.pairs]
+        values = log_likelihoods(sample.pairs)
         numbers = {name: values_for(name.partition(",")[0], sample, values) for name in ("", *metrics)}
     except RecordError:
         return {}
