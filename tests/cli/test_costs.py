@@ -43,10 +43,20 @@ def test_rows_and_passes_are_told_without_the_result(folder, tmp_path):
     assert "Nothing was scored." in text
 
 
-def test_rows_of_text_are_estimated(folder):
-    found = costs(folder / "preds.csv")
-    assert not found["exact"]
-    assert found["n_rows"] == pytest.approx(N, rel=0.02)
+def test_rows_of_a_text_are_estimated_where_it_is_not_read_to_its_end(tmp_path, change):
+    change(text_block=2**18)
+    n, path = 200_000, tmp_path / "long.csv"
+    path.write_text("label,p_0,p_1\n" + "0,0.75,0.25\n1,0.5,0.5\n" * (n // 2))
+    text = costs(path)
+    assert not text["exact"]
+    assert text["n_rows"] == pytest.approx(n, rel=0.02)
+    assert 0 < text["sampled"] < n
+
+
+def test_a_file_that_fits_the_sample_is_measured_and_not_extrapolated(folder):
+    text = costs(folder / "preds.csv")
+    assert (text["n_rows"], text["exact"], text["sampled"]) == (N, True, N)
+    assert text["per_million"] == pytest.approx(text["seconds"] / N * 1e6)
 
 
 def test_logs_are_read_when_they_are_opened(tmp_path, change):

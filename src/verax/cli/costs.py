@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -12,16 +13,23 @@ from typing import TYPE_CHECKING, Any
 from verax._settings import changed, settings
 from verax.cli.opening import rows_about
 from verax.cli.output import show
+from verax.files.source import rows_at_a_time
+from verax.scans.local import n_collectors
 
 if TYPE_CHECKING:
     from verax.cli.cards import CardQuestion
     from verax.cli.opening import Opened
 
-# Rows of the longer sample, and its probabilities at most; the other has a quarter of it.
-_SAMPLE, _NUMBERS = 2**15, 2**19
-# Bytes that calibration takes for a probability.
-_PER_VALUE = 350
+# Rows of the sample, and its probabilities at most.
+_SAMPLE, _NUMBERS = 2**16, 2**20
+# Bytes that a thread takes for a row of the part that it scores and of those that wait, and more for each
+# probability; bytes that calibration keeps for a row. Measured with 2 to 20 classes.
+_PER_ROW, _PER_VALUE, _CALIBRATED = 150, 80, 500
+# Passes that calibration takes at least.
+_PASSES = 9
 _MEGABYTE = 2**20
+# The share of an estimated number of rows that is taken for all of them.
+_ESTIMATED = 0.9
 
 
 @dataclass(frozen=True)
@@ -87,40 +95,44 @@ def show_costs(rows: Opened, question: CardQuestion, *, as_json: bool) -> None:
 def costs_of(rows: Opened, answer: Callable[[Opened], Any]) -> Costs:
     """The costs of an analysis of all rows, extrapolated from the first ones.
 
-    Passes take time in proportion to the rows. Conclusions grow up to the number of rows from which they are
-    drawn from samples.
+    Passes take time in proportion to the rows, and so do conclusions where calibration is computed.
     """
     started = time.process_time()
-    n, width = rows_about(rows.handle), rows.handle.n_classes * len(rows.handle.models)
-    longer = max(64, min(_SAMPLE, _NUMBERS // width, n or _SAMPLE))
+    handle = rows.handle
+    n, width = rows_about(handle), handle.n_classes * len(handle.models)
+    calibrated = n is None or n * width <= settings.calibration_up_to
+    sample = max(64, min(_SAMPLE, _NUMBERS // width))
     # The sample is treated like all rows.
-    large: dict[str, Any] = {}
-    if n is not None and n * width > settings.calibration_up_to:
-        large["calibration_up_to"] = 0
+    large: dict[str, Any] = {} if calibrated else {"calibration_up_to": 0}
     if n is not None and n > settings.read_again_up_to:
         large["read_again_up_to"] = 0
-    if n is not None and n * width >= settings.compiled_from:
+    part_rows = rows_at_a_time(width)
+    # Calibration looks at all rows at once, and everything else at a part.
+    if n is not None and (n if calibrated else min(n, part_rows)) * width >= settings.compiled_from:
         large["compiled_from"] = 0
+    if n is not None and calibrated and n * width * _PASSES >= settings.compiled_at_once:
+        large["compiled_at_once"] = 0
+    exact, fits = handle.n_rows is not None, bool(handle.fits)
     with changed(**large):
-        begin = _measured(rows, answer, max(16, longer // 4))
-        if n is not None and begin.n_rows >= n:
-            # Opening has read all rows, as of lists that name the classes: nothing is extrapolated.
-            took = started + begin.total
-            return Costs(n, True, begin.passes, True, n, took, 1e6 * took / n, _resident() / _MEGABYTE)
-        short = _measured(rows, answer, max(16, longer // 4))
-        long = _measured(rows, answer, longer)
-    more = max(1, long.n_rows - short.n_rows)
-    per_row = max(long.reading - short.reading, 0.0) / more
-    growth = max(long.rest - short.rest, 0.0) / more
+        first = _measured(rows, answer, sample)
+        took = started + first.total
+        # The number of rows of a text is an estimate.
+        if n is not None and first.n_rows >= (n if exact else _ESTIMATED * n):
+            # All rows were read: nothing is extrapolated.
+            n, megabytes = (n if exact else first.n_rows), _resident() / _MEGABYTE
+            return Costs(n, True, first.passes, fits, n, took, 1e6 * took / n, megabytes)
+        # Modules and kernels are loaded by now.
+        again = _measured(rows, answer, sample)
     seconds = megabytes = None
     if n is not None:
-        seconds = started + max(begin.total, short.total) - short.total + long.total
-        seconds += (per_row + (0 if "calibration_up_to" in large else growth)) * (n - long.n_rows)
-        kept = 8 * (width + 4) * n if rows.handle.fits else 0
-        table = 0 if "calibration_up_to" in large else _PER_VALUE * width * n
-        megabytes = (_resident() + kept + table) / _MEGABYTE
-    kept_rows, exact = bool(rows.handle.fits), rows.handle.n_rows is not None
-    return Costs(n, exact, long.passes, kept_rows, long.n_rows, seconds, 1e6 * per_row, megabytes)
+        more = n - again.n_rows
+        seconds = took + (again.total if calibrated else again.reading) * more / again.n_rows
+        at_once = min(n_collectors() * part_rows, n) - again.n_rows
+        waiting = 0 if handle.lists else max(0, at_once) * (_PER_ROW + _PER_VALUE * width)
+        kept = 8 * (width + 1) * n if fits else 0
+        megabytes = (_resident() + waiting + kept + (_CALIBRATED * more if calibrated else 0)) / _MEGABYTE
+    per_million = 1e6 * again.reading / again.n_rows
+    return Costs(n, exact, again.passes, fits, again.n_rows, seconds, per_million, megabytes)
 
 
 @dataclass
@@ -167,4 +179,5 @@ def _resident() -> int:
         import resource
     except ImportError:
         return 0
-    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+    # macOS counts bytes, and others kilobytes.
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)

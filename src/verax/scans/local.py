@@ -63,6 +63,11 @@ def _shown(part: Part, collector: Collector) -> int:
     return collector.add(replace(part, _made={}))
 
 
+def n_collectors() -> int:
+    """The number of collectors that take rows in turns, a thread each."""
+    return min(n_cores(), _COLLECTORS)
+
+
 class LocalHandle(Handle):
     """Rows that come to this process in parts.
 
@@ -144,7 +149,7 @@ class LocalHandle(Handle):
 
     def _pass(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         """The summaries of all rows."""
-        collectors: list[Any] = [*collectors_for(recipes, min(n_cores(), _COLLECTORS))]
+        collectors: list[Any] = [*collectors_for(recipes, n_collectors())]
         for change in self._changes():
             collectors = [ChangedParts(collector, change) for collector in collectors]
         many = (self.n_rows or 0) >= _MANY
