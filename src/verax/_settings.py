@@ -24,7 +24,7 @@ class _Settings:
     compiled_from: int = 2**19
     # Probabilities in a part of many: such parts share the time of loading.
     compiled_in_parts_from: int = 2**12
-    # Probabilities that array calls score in the time that they take for such a part, however small.
+    # Probabilities that array calls score in the time of such a part, however small.
     part_overhead: int = 2**15
     # Probabilities that a process scores by array calls before it loads a kernel: both take about as long.
     compiled_at_once: int = 2**23

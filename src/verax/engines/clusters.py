@@ -105,8 +105,9 @@ class _LateCells(Cells):
 
     def __add__(self, other: Cells) -> Cells:
         ours, theirs = self.__dict__.get("_noted"), other.__dict__.get("_noted")
-        late = self.n_cells and ours is not None and theirs is not None
-        return _LateCells(ours + theirs) if late else super().__add__(other)
+        if ours is None or theirs is None or not self.n_cells:
+            return super().__add__(other)
+        return _LateCells(ours + theirs)
 
     def relabeled(self, codes: Ints, n_groups: int) -> Cells:
         noted = self.__dict__.get("_noted")
@@ -484,8 +485,8 @@ class ClusterSums:
             return Clusters(self._labels, sums, self._infinite, cells)
         cells = _LateCells(self.gathered.cells)
         cells = Cells.merged([cells, *runs], self._n_cells) if runs else cells
-        sums: Sum = LateSum(self.gathered)
-        sums = sums if self._sums is None else self._sums.settled() + sums
+        late = LateSum(self.gathered)
+        sums = late if self._sums is None else self._sums.settled() + late
         return Clusters(self._labels, sums, self._infinite, cells)
 
 
