@@ -134,7 +134,7 @@ def options(_: int) -> None:
     against("5,000,000 x 5: 100,000 groups", spent(lambda: vx.evaluate(y, p, groups=groups)), card, 3.2)
     against("5,000,000 x 5: weights", spent(lambda: vx.evaluate(y, p, weights=weights)), card, 2)
     own = spent(lambda: vx.subgroups(y, p, by=by), 2)
-    # A subgroup sorts, fits and looks again at the events of all its rows, which a card does not. To sort them
+    # A subgroup sorts, fits and looks again at the events of all its rows, which a card does not. Sorting
     # alone takes four times as long as the card.
     against("5,000,000 x 5: subgroups, 20 values of by", own, card, 30)
 
