@@ -399,7 +399,7 @@ def sample_log(_: int) -> None:
         path.write_bytes(b"\n".join(map(harness_sample, range(50_000))))
         parse = of_process(f"import json\nfor line in open({str(path)!r}, 'rb'): json.loads(line)")
         code = of_command("evaluate", str(path))
-        against("verax evaluate, a log of 50,000 samples", of_process(code), parse, 3.5)
+        against("verax evaluate, a log of 50,000 samples", of_process(code), parse, 3.2)
 
 
 def of_process(code: str) -> float:

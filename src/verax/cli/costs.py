@@ -119,8 +119,8 @@ def costs_of(rows: Opened, answer: Callable[[Opened], Any]) -> Costs:
         # The number of rows of a text is an estimate.
         if n is not None and first.n_rows >= (n if exact else _ESTIMATED * n):
             # All rows were read: nothing is extrapolated.
-            n, megabytes = (n if exact else first.n_rows), _resident() / _MEGABYTE
-            return Costs(n, True, first.passes, fits, n, took, 1e6 * took / n, megabytes)
+            n, memory = (n if exact else first.n_rows), _resident() / _MEGABYTE
+            return Costs(n, True, first.passes, fits, n, took, 1e6 * took / n, memory)
         # Modules and kernels are loaded by now.
         again = _measured(rows, answer, sample)
     seconds = megabytes = None
