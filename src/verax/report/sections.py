@@ -228,6 +228,9 @@ def _line(score: CardLine, title: str, skill: float, interval: tuple[float, floa
     known = math.isfinite(skill)
     explained = [score.summary] if score.summary.lower() != title.lower() else []
     explained += ["higher is better"] if score.orientation == HIGHER else []
+    explained += (
+        [f"caution: {score.interval.caution}"] if score.interval.defined and score.interval.caution else []
+    )
     return {
         "name": title,
         "summary": "; ".join(explained),

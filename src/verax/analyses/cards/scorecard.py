@@ -754,6 +754,19 @@ class Scorecard(Tabled, MaySkip):
         names = (name_of(headline_rule(ordered=self.ordered)), *_LEADING)
         return [named[name] for name in dict.fromkeys(names) if name in named] if len(named) > 6 else []
 
+    def _cautions(self) -> list[str]:
+        """What speaks against the interval of the headline score, or of the first that has a caution."""
+        told = "" if self.n_groups is None else few_groups(self.n_groups)
+        lines = [line for line in (*(self._leading() or ()), *self._all) if line.interval.defined]
+        cautioned = {
+            line.name: line.interval.caution for line in lines if line.interval.caution not in ("", told)
+        }
+        if not cautioned:
+            return []
+        (name, caution), *others = cautioned.items()
+        also = f" The intervals of {len(others)} other lines have cautions too." if others else ""
+        return [f"Caution for the interval of {name}: {caution}.{also}"]
+
     def _notes(self) -> list[str]:
         better = join([s.name for s in self._all if s.orientation == HIGHER])
         notes = [f"Lower is better, except for {better}."]
@@ -770,6 +783,7 @@ class Scorecard(Tabled, MaySkip):
         if self.n_groups is not None:
             caution = few_groups(self.n_groups)
             notes.append(f"Intervals: {self._method()}{f' (caution: {caution})' if caution else ''}.")
+        notes += self._cautions()
         if self.ordered and self.n_classes > CONFUSION_UP_TO:
             notes.append(
                 f"Beyond {CONFUSION_UP_TO:,} classes there is no confusion table: qwk and ec are left out."
