@@ -113,7 +113,8 @@ def test_the_table():
         "qwk       0.8571  -0.8167 to 0.9984  -1 to 1            quadratic kappa\n"
         "ec        0.3333   0.0085 to 5.7397  0 to 9             expected cost, quadratic costs\n"
         f"{line}\n"
-        "Lower is better, except for accuracy and qwk."
+        "Lower is better, except for accuracy and qwk.\n"
+        "Caution for the interval of brier: only 3 rows. The intervals of 3 other lines have cautions too."
     )
     assert repr(card) == str(card)
 

@@ -79,7 +79,8 @@ def test_the_slope_is_tested_as_well():
     assert found.slope.slope == line.slope
     # The test of the slope alone, whatever the intercept: by its own interval.
     half = (line.slope_interval.high - line.slope_interval.low) / 2
-    freedom = min(y.sum(), 260 - y.sum()) - 1
+    surprising = (y != (z > 0)).sum()
+    freedom = min(y.sum(), 260 - y.sum(), surprising) - 1
     t = (line.slope - 1) / (half / stdtrit(freedom, 0.975))
     assert line.slope_p == pytest.approx(2 * stdtr(freedom, -abs(t)))
     assert report.verdict.claims[1] == "too_extreme"

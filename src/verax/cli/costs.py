@@ -28,7 +28,7 @@ _PER_ROW, _PER_VALUE, _CALIBRATED = 150, 80, 500
 # Passes that calibration takes at least.
 _PASSES = 9
 _MEGABYTE = 2**20
-# The share of an estimated number of rows that is taken for all of them.
+# A sample that is at least this share of the estimated number of rows is read as all of them.
 _ESTIMATED = 0.9
 
 

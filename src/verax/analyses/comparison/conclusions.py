@@ -123,7 +123,8 @@ def read_comparison(
         notes += remarks
         differences[name] = with_range(differences[name], rule)
         notes += exact_notes(name, differences[name])
-        notes += caution_notes(name, differences[name])
+        if units.kind != "rows" or not isinstance(rule, Grade):
+            notes += caution_notes(name, differences[name])
         if losses_of_rules:
             models[name] = in_range(models[name], rule)
     return Comparison(
