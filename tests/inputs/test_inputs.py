@@ -224,7 +224,14 @@ def test_jax_differentiates(torch):
 
 
 @pytest.mark.parametrize(
-    ("rule", "k"), [(vx.rps, 3), (vx.brier, 2), (vx.log_score, 3), (vx.pbs, 2)], ids=repr
+    ("rule", "k"),
+    [
+        (vx.rps, 3),
+        (vx.pbs, 2),
+        pytest.param(vx.brier, 2, marks=pytest.mark.long),
+        pytest.param(vx.log_score, 3, marks=pytest.mark.long),
+    ],
+    ids=repr,
 )
 def test_jax_traces_losses_inside_jit(rule, k):
     """Inside `jit` there are no values to check; the losses are those of outside."""

@@ -17,7 +17,7 @@ from verax.common.packing import UnreadableError
 from verax.common.specs import Array, Spec, Whole
 from verax.common.stored import Size, Sizes, column, fit, mapping, numbers, sized
 from verax.common.summaries import fields_of, joined_names
-from verax.engines.gathering import GatheredSums, GroupCells, LateSum
+from verax.engines.gathering import GatheredSums, GroupCells, LateGroupSums
 from verax.engines.keyed import Run
 from verax.engines.stats import Decided
 from verax.engines.sums import Sum, Sums
@@ -485,7 +485,7 @@ class ClusterSums:
             return Clusters(self._labels, sums, self._infinite, cells)
         cells = _LateCells(self.gathered.cells)
         cells = Cells.merged([cells, *runs], self._n_cells) if runs else cells
-        late = LateSum(self.gathered)
+        late = LateGroupSums(self.gathered)
         sums = late if self._sums is None else self._sums.settled() + late
         return Clusters(self._labels, sums, self._infinite, cells)
 

@@ -17,7 +17,7 @@ import numpy as np
 from verax._settings import settings
 from verax.engines.formulas import made_of_losses
 from verax.engines.stats import Formula
-from verax.engines.sums import Sum
+from verax.engines.sums import LateSum, Sum
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.shared import FULL
@@ -275,15 +275,21 @@ class GatheredSums:
         return sums
 
 
-class LateSum(Sum):
+class LateGroupSums(LateSum):
     """The sums of all rules by group; those that follow from others are added up at the first use."""
 
     def __init__(self, gathered: GatheredSums) -> None:
+        super().__init__(gathered.total)
         object.__setattr__(self, "gathered", gathered)
+
+    def _fetched(self) -> Sum:
+        sums: Sum = self._fetch()
+        object.__delattr__(self, "gathered")
+        return sums
 
     def among(self, places: Ints, n: int) -> Sum:
         gathered = self.__dict__.get("gathered")
-        return super().among(places, n) if gathered is None else LateSum(gathered.among(places, n))
+        return super().among(places, n) if gathered is None else LateGroupSums(gathered.among(places, n))
 
     def add_others(self, places: Ints, other: Sum) -> None:
         ours, theirs = self.__dict__.get("gathered"), other.__dict__.get("gathered")
@@ -292,19 +298,8 @@ class LateSum(Sum):
         else:
             ours.add_others(places, theirs)
 
-    def __getattr__(self, name: str) -> Any:
-        # Called for attributes that are not set yet.
-        gathered = self.__dict__.get("gathered") if name in ("high", "low") else None
-        if gathered is None:
-            raise AttributeError(name)
-        sums = gathered.total()
-        object.__setattr__(self, "high", sums.high)
-        object.__setattr__(self, "low", sums.low)
-        object.__delattr__(self, "gathered")
-        return getattr(self, name)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Sum, (self.high, self.low)
+    def settled(self) -> Sum:
+        return Sum.settled(self)
 
 
 def row_of_group(n_losses: int) -> int:

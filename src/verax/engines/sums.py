@@ -154,17 +154,21 @@ class Sums(Spec):
 class LateSum(Sum):
     """Sums of one term each, which are fetched at their first use."""
 
-    def __init__(self, fetch: Callable[[], Floats]) -> None:
+    _fetch: Callable[[], Any]
+
+    def __init__(self, fetch: Callable[[], Any]) -> None:
         object.__setattr__(self, "_fetch", fetch)
+
+    def _fetched(self) -> Sum:
+        return Sum.once(self._fetch())
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there yet.
-        fetch = self.__dict__.get("_fetch") if name in ("high", "low") else None
-        if fetch is None:
+        if name not in ("high", "low") or "_fetch" not in self.__dict__:
             raise AttributeError(name)
-        high = fetch()
-        object.__setattr__(self, "high", high)
-        object.__setattr__(self, "low", np.zeros(high.shape))
+        sums = self._fetched()
+        object.__setattr__(self, "high", sums.high)
+        object.__setattr__(self, "low", sums.low)
         object.__delattr__(self, "_fetch")
         return getattr(self, name)
 
