@@ -10,7 +10,7 @@ from itertools import pairwise
 import jsonschema
 import numpy as np
 import pytest
-from altair.vegalite.v6.schema.core import load_schema
+from altair import load_schema
 
 import verax as vx
 from reports import EVIL, Page, light, sample
