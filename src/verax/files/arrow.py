@@ -237,7 +237,8 @@ def side_by_side(columns: Sequence[Any], places: Sequence[ValueOrigin]) -> Array
 
 
 def _float_type(kind: Any) -> Any:
-    return kind.to_pandas_dtype() if pa.types.is_floating(kind) else np.float64
+    # Arrow's own conversion would import pandas.
+    return np.dtype(f"f{kind.bit_width // 8}").type if pa.types.is_floating(kind) else np.float64
 
 
 def _moved(place: ValueOrigin, rows: int, per_row: int = 1) -> ValueOrigin:
