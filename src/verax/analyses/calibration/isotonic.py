@@ -84,8 +84,7 @@ def isotonic_fits(cells: Floats, first: Any) -> tuple[Floats, Ints, Ints]:
            [2., 2.],
            [1., 1.]]), array([0, 2]), array([0, 1, 3]))
     """
-    # Where outcomes are drawn, numba is loaded already.
-    compiled = compiles(WORK * (len(first) + OVERHEAD), "draws in cells")
+    compiled = compiles(WORK * (len(first) + OVERHEAD), "isotonic fits")
     pools = np.arange(len(first))
     for _ in range(0 if compiled else _ROUNDS):
         with np.errstate(invalid="ignore"):
