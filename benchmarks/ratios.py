@@ -346,9 +346,9 @@ def pages(_: int) -> None:
     y, q = event_rows(5_634)
     models = np.stack([q**w / (q**w).sum(axis=1, keepdims=True) for w in (0.7, 0.85, 1.0, 1.15, 1.3)])
     cases = {
-        "page, 750 rows": (*event_rows(750), 14),
-        "page, 11,268 rows": (*event_rows(11_268), 17),
-        "page, 5 models, 5,634 rows": (y, models, 50),
+        "page, 750 rows": (*event_rows(750), 12),
+        "page, 11,268 rows": (*event_rows(11_268), 15),
+        "page, 5 models, 5,634 rows": (y, models, 42),
     }
     base = of_process("import numpy")
     with tempfile.TemporaryDirectory() as folder:
@@ -362,7 +362,7 @@ def pages(_: int) -> None:
             )
             against(name, of_process(code), base, wanted)
         path = written_models(Path(folder), 1)[0]
-        against("verax evaluate, 2,000 rows", of_process(of_command("evaluate", str(path))), base, 8.5)
+        against("verax evaluate, 2,000 rows", of_process(of_command("evaluate", str(path))), base, 6.8)
 
 
 def of_command(*typed: str) -> str:
@@ -432,7 +432,7 @@ def subgroups_by_number(_: int) -> None:
     y, p = rows(1_000_000, 5)
     few, many = (spent(lambda n=n: vx.subgroups(y, p, by=np.arange(len(y)) % n), 1) for n in (10, 1000))
     # Each has draws and fits of its own for five events, most of them in ten milliseconds of array calls.
-    against("1,000,000 x 5: 1,000 subgroups against 10", many, few, 20)
+    against("1,000,000 x 5: 1,000 subgroups against 10", many, few, 12)
 
 
 ROWS = {
