@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import verax as vx
 from verax.adapters.torch import Card, Loss, Score
-from verax.engines.cuda import places
+from verax.wings.gpu import places
 
 SIZES = [(50_000_000, 5), (4_000_000, 100), (500_000, 1000)]
 LOSS_SIZES = [(5_000_000, 5), (400_000, 100), (50_000, 1000)]

@@ -10,9 +10,9 @@ from scipy.stats import kurtosis
 from scipy.stats import t as student
 
 import verax as vx
-from verax.analyses.planning.pilots import Pilot, Tails
-from verax.analyses.planning.plan import concluded
 from verax.inference.sizes import Goal, MeanSpread, Sharing
+from verax.wings.plan.analysis import concluded
+from verax.wings.plan.pilots import Pilot, Tails
 
 N = 400_000
 SAMPLES = 20_000

@@ -31,6 +31,7 @@ from types import FrameType
 from typing import Any
 
 import verax as vx
+from measured import summary
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -136,12 +137,10 @@ def records() -> dict[str, dict[str, Any]]:
 
 def tables() -> dict[str, dict[str, str]]:
     """The tables of each page as they should be."""
-    import covering
-
     kept = {
         study: {n: "\n".join(t) for n, t in record["tables"].items()} for study, record in records().items()
     }
-    return kept | {"coverage": {"summary": covering.summary()}}
+    return kept | {"coverage": {"summary": summary()}}
 
 
 def page(study: str) -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 
 from pages import DOCS
-from verax.cli.demo import write_predictions
-from verax.examples.files import FILES, N, days, predictions
-from verax.examples.files import write_files as write_all
-from verax.examples.tour import progression
+from verax.wings.demo.command import write_predictions
+from verax.wings.demo.files import FILES, N, days, predictions
+from verax.wings.demo.files import write_files as write_all
+from verax.wings.demo.tour import progression
 
 __all__ = ["FILES", "RUNS", "N", "days", "predictions", "write_all", "write_demo"]
 

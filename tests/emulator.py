@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from verax.engines.cuda import driver, places
-from verax.engines.cuda.driver import Args
-from verax.engines.cuda.places import Place, Scratch, View
+from verax.wings.gpu import driver, places
+from verax.wings.gpu.driver import Args
+from verax.wings.gpu.places import Place, Scratch, View
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 FOLDER = Path(__file__).parent / "emulation"
@@ -32,7 +32,7 @@ def _name(text):
 
 
 class EmulatedDevice:
-    """What `verax.engines.cuda.driver.Device` does, on the host."""
+    """What `verax.wings.gpu.driver.Device` does, on the host."""
 
     def __init__(self, folder):
         self.folder = Path(folder)

@@ -87,7 +87,7 @@ def test_scoring_a_small_file_imports_no_more_than_it_needs(ending, tmp_path):
     assert found.isdisjoint({*HEAVY, "narwhals", "scipy.stats"} - known - {"scipy"})
     # What other options, other files and two classes need.
     assert found.isdisjoint(
-        {"verax.cli.costs", "verax.files.outcomes_beside", "verax.analyses.operating.result"}
+        {"verax.cli.costs", "verax.files.outcomes_beside", "verax.wings.decide.rates.result"}
     )
 
 

@@ -18,8 +18,8 @@ from fast import FAST
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from verax.cli.demo import write_report
-from verax.examples.tour import progression
+from verax.wings.demo.command import write_report
+from verax.wings.demo.tour import progression
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "_static" / "report"

@@ -172,8 +172,8 @@ def inference(plt):
 
 def simulations(plt):
     """The two simulations of Ahmadian et al., as `verax reproduce ahmadian --plot` draws them."""
-    from verax.display.shares import draw_shares
-    from verax.papers.simulation import PRINTED, TITLES, simulate
+    from verax.wings.theory.papers.figures import draw_shares
+    from verax.wings.theory.papers.simulation import PRINTED, TITLES, simulate
 
     return draw_shares(simulate(rounds=40), PRINTED, TITLES)
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from verax.analyses.calibration.score_map import score_map
-from verax.analyses.decisions.murphy import murphy
-from verax.scores.landscape import landscape
+from verax.wings.decide.murphy import murphy
+from verax.wings.theory.landscape import landscape
 
 __all__ = ["landscape", "murphy", "score_map"]

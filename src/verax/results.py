@@ -14,35 +14,35 @@ from verax.analyses.calibration.score_map import ScoreMap
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.combination.combination import Combination
-from verax.analyses.comparison.lengths import LengthComparison
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.datasets.result import DatasetComparison
-from verax.analyses.decisions.deferral import Deferral
-from verax.analyses.decisions.murphy import Murphy
-from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves
-from verax.analyses.decisions.thresholds import Thresholds
 from verax.analyses.discrimination.result import RankScore, RankScores
-from verax.analyses.folds.result import FoldComparison
-from verax.analyses.grades.result import GradeCard
-from verax.analyses.monitoring.over_time import OverTime
-from verax.analyses.monitoring.result import Alarm, MonitorHistory
-from verax.analyses.operating.result import OperatingPoint, OperatingPoints, RateCurve, RateCurves
-from verax.analyses.planning.result import SamplePlan
-from verax.analyses.raters.result import RaterStudy
-from verax.analyses.recalibration.result import ListRecalibration, Recalibration
-from verax.analyses.refinement.result import Refinement
-from verax.analyses.retention.result import RetentionCurve, RetentionCurves
-from verax.analyses.retention.risk import RiskCoverage
-from verax.analyses.sets.conformal import Conformal
-from verax.analyses.sets.result import SetEvaluation
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst
 from verax.inference.findings import Verdict
 from verax.inference.intervals import Interval
-from verax.scores.certificates.certify import Certificate
-from verax.scores.landscape import Landscape
+from verax.wings.decide.deferral import Deferral
+from verax.wings.decide.murphy import Murphy
+from verax.wings.decide.net_benefit import DecisionCurve, DecisionCurves
+from verax.wings.decide.rates.result import OperatingPoint, OperatingPoints, RateCurve, RateCurves
+from verax.wings.decide.thresholds import Thresholds
+from verax.wings.evals.result import GradeCard
+from verax.wings.lists.combination.combination import Combination
+from verax.wings.lists.lengths import LengthComparison
+from verax.wings.monitor.over_time import OverTime
+from verax.wings.monitor.result import Alarm, MonitorHistory
+from verax.wings.plan.result import SamplePlan
+from verax.wings.raters.result import RaterStudy
+from verax.wings.recalibrate.result import ListRecalibration, Recalibration
+from verax.wings.retain.result import RetentionCurve, RetentionCurves
+from verax.wings.retain.risk import RiskCoverage
+from verax.wings.select.datasets.result import DatasetComparison
+from verax.wings.select.folds.result import FoldComparison
+from verax.wings.select.refinement.result import Refinement
+from verax.wings.sets.conformal import Conformal
+from verax.wings.sets.result import SetEvaluation
+from verax.wings.theory.certificates.certify import Certificate
+from verax.wings.theory.landscape import Landscape
 
 __all__ = [
     "Alarm",

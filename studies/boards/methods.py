@@ -18,7 +18,7 @@ import numpy as np
 
 import verax as vx
 from boards.experiments import Rows
-from verax.analyses.recalibration.records import BLEND, TITLES
+from verax.wings.recalibrate.records import BLEND, TITLES
 
 NOTHING, BEST = "doing nothing", "verax: best"
 ALL_OF_VERAX = (BEST, f"verax: {BLEND}")

@@ -12,7 +12,7 @@ from scipy.special import expit, softmax, xlogy
 import verax as vx
 from covers.claims import Measure, claim, share_of
 from verax.analyses.calibration.summary import summarize
-from verax.analyses.refinement.result import Refinement
+from verax.wings.select.refinement.result import Refinement
 
 
 @cache

@@ -12,8 +12,8 @@ import pytest
 import verax as vx
 from scanned import alike
 from scattered import Scattered
-from verax.analyses.sets.quantiles import ScoreCounts
 from verax.results import Conformal
+from verax.wings.sets.quantiles import ScoreCounts
 
 RNG = np.random.default_rng(8)
 P = RNG.dirichlet(np.ones(4), 400)

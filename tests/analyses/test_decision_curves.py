@@ -17,11 +17,11 @@ import verax as vx
 from cases import forecasts
 from realdata import load
 from verax.analyses.binary import EventRows
-from verax.analyses.decisions.cells import Counted
 from verax.analyses.units import SamplingUnits
 from verax.common.strictjson import plain
 from verax.inputs.groups import Groups
 from verax.inputs.memory import open_rows
+from verax.wings.decide.cells import Counted
 
 GRID = [0.05, 0.2, 0.35, 0.5, 0.8]
 

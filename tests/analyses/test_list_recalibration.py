@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import verax as vx
-from verax.analyses.recalibration.lists import ListScaling
 from verax.errors import InputError, RuleError
 from verax.inputs.lists.ragged import Ragged
 from verax.results import ListRecalibration
+from verax.wings.recalibrate.lists import ListScaling
 
 M = 6
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
-from verax.analyses.retention.uncertainty_scores import doubt
+from verax.analyses.uncertainty_scores import doubt
 
 RULES = {name: vx.rules.RULES[name] for name in ("brier", "log_score", "spherical", "pbs", "pll")}
 REMOVED = [0, 0.1, 0.25, 0.5, 0.7]

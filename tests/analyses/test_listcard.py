@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from sklearn.metrics import accuracy_score
 
 import verax as vx
-from verax.analyses.retention.uncertainty_scores import doubt
+from verax.analyses.uncertainty_scores import doubt
 
 SHOWN = ["padded(brier)", "padded(log_score)", "padded(spherical)", "padded(zero_one)"]
 

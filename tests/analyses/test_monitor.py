@@ -22,11 +22,11 @@ import pytest
 from scipy.stats import beta, norm
 
 import verax as vx
-from verax.analyses.monitoring.evidence import Capital, Ledger
-from verax.analyses.monitoring.steps import StepRecipe
-from verax.analyses.monitoring.wording import alarm_at
 from verax.inputs.breakdown import Breakdown
-from verax.report.monitoring import monitor_page
+from verax.wings.monitor.evidence import Capital, Ledger
+from verax.wings.monitor.page import monitor_page
+from verax.wings.monitor.steps import StepRecipe
+from verax.wings.monitor.wording import alarm_at
 
 
 def draw(rng, n, k=3, spread=1.2):
@@ -141,7 +141,7 @@ def test_changes_are_found_dated_and_named(how, words, false_alarms):
     ("evidence", "named", "located"), [((38, 39, 0.1), "b", False), ((1, 1, 90), "c", True)]
 )
 def test_claims_that_fail_only_together_are_told_by_the_strongest(evidence, named, located, monkeypatch):
-    monkeypatch.setattr("verax.analyses.monitoring.wording.since_onset", lambda *_, by_step: (0.5, 0.4, 0.3))
+    monkeypatch.setattr("verax.wings.monitor.wording.since_onset", lambda *_, by_step: (0.5, 0.4, 0.3))
     ledger = Ledger(("a", "b", "c"), with_loss=False, columns=(), restarts=False)
     ledger.capital["", None] = own = Capital.fresh(3, 1.0, restarts=False)
     own.events += np.log(evidence)[:, None, None]

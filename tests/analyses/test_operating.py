@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import verax as vx
-from verax.analyses.operating.rates import COMPARED, RATES
+from verax.analyses.rates import COMPARED, RATES
 
 metrics = pytest.importorskip("sklearn.metrics")
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import verax as vx
-from verax.analyses.raters.raters import fieller
+from verax.wings.raters.analysis import fieller
 
 
 def labels(n=60, seed=2):

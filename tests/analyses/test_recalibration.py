@@ -22,14 +22,14 @@ from recalibrations import METHODS, drawn, softmax
 from reports import sample
 from verax.analyses.comparison.crossfits import fit_variance
 from verax.analyses.dealing import dealt
-from verax.analyses.recalibration.fitting import STRENGTHS, fit
-from verax.analyses.recalibration.forms import nearest_monotone
-from verax.analyses.recalibration.records import Gain, _p_of, no_gain
-from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.analyses.words import percent, percent_span
 from verax.inputs.groups import Groups
 from verax.results import Interval
 from verax.selection import RefinementLoss
+from verax.wings.recalibrate.fitting import STRENGTHS, fit
+from verax.wings.recalibrate.forms import nearest_monotone
+from verax.wings.recalibrate.records import Gain, _p_of, no_gain
+from verax.wings.recalibrate.rows import Configuration, FittingRows
 
 
 class Given(ClassifierMixin, BaseEstimator):

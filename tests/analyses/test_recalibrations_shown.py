@@ -14,9 +14,9 @@ import realdata
 import verax as vx
 from recalibrations import MENU, drawn
 from verax.analyses.dealing import dealt
-from verax.analyses.recalibration.choosing import FoldedRows
-from verax.analyses.recalibration.fitting import fit
-from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.wings.recalibrate.choosing import FoldedRows
+from verax.wings.recalibrate.fitting import fit
+from verax.wings.recalibrate.rows import Configuration, FittingRows
 
 # ---- files -------------------------------------------------------------------------------------
 

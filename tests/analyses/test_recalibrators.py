@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 import verax as vx
 from recalibrations import drawn, softmax
 from verax.analyses.dealing import dealt
-from verax.analyses.recalibration import scaling, searching
-from verax.analyses.recalibration.curves import _Fitting, basis, thresholds_of
-from verax.analyses.recalibration.fitting import fit
-from verax.analyses.recalibration.forms import Isotonic
-from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.wings.recalibrate import scaling, searching
+from verax.wings.recalibrate.curves import _Fitting, basis, thresholds_of
+from verax.wings.recalibrate.fitting import fit
+from verax.wings.recalibrate.forms import Isotonic
+from verax.wings.recalibrate.rows import Configuration, FittingRows
 
 STRUCTURED = ["svector", "smatrix"]
 NEW = {2: ["quadratic", "spline"], 4: [*STRUCTURED, "ordered"]}

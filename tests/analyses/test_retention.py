@@ -18,13 +18,13 @@ import verax as vx
 from cases import forecasts, number
 from scattered import Scattered
 from verax import Forecasts
-from verax.analyses.retention import summaries
-from verax.analyses.retention.bins import Bins
-from verax.analyses.retention.uncertainty_scores import doubt, expected_of_itself
+from verax.analyses.uncertainty_scores import doubt, expected_of_itself
 from verax.engines.histograms import Histogram
 from verax.inference.bootstrap import multiplicities
 from verax.inputs.handles import Part, collectors_for
 from verax.scores.metrics import METRICS as METRICS_OF_COUNTS
+from verax.wings.retain import summaries
+from verax.wings.retain.bins import Bins
 
 VECTORS = [
     pytest.param(entry, id=entry["id"]) for entry in references.entries() if entry["rule"] == "retention"

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from verax.analyses.retention.bins import RANGES
 from verax.scores.metrics import METRICS
+from verax.wings.retain.bins import RANGES
 
 
 def removals(table, gone):

@@ -18,7 +18,6 @@ from scanned import alike
 from scattered import Scattered
 from verax import Forecasts
 from verax.analyses.dealing import dealt
-from verax.analyses.decisions.thresholds import _Sample
 from verax.analyses.sampled import sampled_rows
 from verax.analyses.table import RowTable
 from verax.common.strictjson import plain
@@ -26,6 +25,7 @@ from verax.inputs.groups import Groups
 from verax.inputs.memory import open_rows
 from verax.scores.decisions import count_decisions
 from verax.scores.metrics import METRICS, find_metric
+from verax.wings.decide.thresholds import _Sample
 
 QUICK = {"bootstrap": 20}
 

@@ -11,7 +11,7 @@ import pytest
 import verax as vx
 from verax.analyses.calibration.summary import summarize
 from verax.analyses.measures import FOR_TWO, MEASURES, OF_ALL
-from verax.analyses.operating.rates import RATES
+from verax.analyses.rates import RATES
 
 RNG = np.random.default_rng(2)
 N = 200

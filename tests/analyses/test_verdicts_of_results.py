@@ -14,10 +14,10 @@ import scipy.stats
 import verax as vx
 from commandline import verax
 from verax.inference.findings import Claim, Verdict
-from verax.report.monitoring import monitor_page
-from verax.report.questions import grade_page, question_page
-from verax.report.sets import sets_page
 from verax.selection import History
+from verax.wings.evals.page import grade_page, question_page
+from verax.wings.monitor.page import monitor_page
+from verax.wings.sets.page import sets_page
 
 N = 240
 RNG = np.random.default_rng(3)

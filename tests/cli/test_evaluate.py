@@ -29,7 +29,7 @@ from verax.cli.words import CommandWords, one_line
 from verax.common.strictjson import plain
 from verax.common.texts import visible
 from verax.errors import Remedy, passing
-from verax.examples import tour
+from verax.wings.demo import tour
 
 ENVIRONMENT = {**os.environ, **COLUMNS}
 
@@ -688,7 +688,7 @@ def test_the_tour_needs_no_report(tmp_path, monkeypatch):
     monkeypatch.setattr(vx, "report", vx.report)
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     # The other problem takes longer, and the examples of the command have it.
-    monkeypatch.setattr("verax.examples.tour.digits", tour.progression)
+    monkeypatch.setattr("verax.wings.demo.tour.digits", tour.progression)
     for name in [name for name in sys.modules if name.startswith("verax.report")]:
         monkeypatch.delitem(sys.modules, name)
     code, out, _ = quickly("demo", "--out", tmp_path)

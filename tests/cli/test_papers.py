@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from commandline import verax
 from pages import DOCS, ROOT
 from verax.cli.commands import app
-from verax.examples.files import FILES
-from verax.papers.galdran import TABLES
-from verax.papers.published import ERRATA, PAPERS, PublishedNumber, findings
+from verax.wings.demo.files import FILES
+from verax.wings.theory.papers.galdran import TABLES
+from verax.wings.theory.papers.published import ERRATA, PAPERS, PublishedNumber, findings
 
 ERRATA_PAGE = (DOCS / "errata.md").read_text("utf-8")
 

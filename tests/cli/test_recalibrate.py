@@ -13,7 +13,7 @@ import pytest
 
 import verax as vx
 from commandline import verax
-from verax.files.rewriting import rewrite
+from verax.wings.recalibrate.rewriting import rewrite
 
 N = 300
 NAMES = np.array(["cat", "dog", "fox"])

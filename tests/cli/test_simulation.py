@@ -13,7 +13,7 @@ import pytest
 
 from commandline import verax
 from pages import DOCS
-from verax.papers.simulation import (
+from verax.wings.theory.papers.simulation import (
     SAMPLERS,
     Sampler,
     _count,

@@ -14,11 +14,11 @@ import verax as vx
 from cases import RULES, facts_of, forecasts, number
 from emulator import EmulatedDevice, emulated, gpu, only_on_gpu  # noqa: F401 - fixtures
 from test_vectors import MAKERS, close, entries
-from verax.engines.cuda import driver
-from verax.engines.cuda.printer import RowLayout, sums_program
 from verax.engines.tally import RuleSums
 from verax.engines.tracing import differentiate, record
 from verax.rules import Holds, Properties
+from verax.wings.gpu import driver
+from verax.wings.gpu.printer import RowLayout, sums_program
 
 pytestmark = pytest.mark.frameworks
 torch = pytest.importorskip("torch")

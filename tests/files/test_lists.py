@@ -22,7 +22,7 @@ from cases import facts, facts_of
 from commandline import verax
 from listrecords import ALONE, SHAPES, TOP, TRUTH, chat, records_of, sample
 from verax.files.lists import holds_lists, open_lists
-from verax.files.lists.recognising import ALL_SHAPES
+from verax.wings.lists.files.recognising import ALL_SHAPES
 
 EXPECTED = [{token: math.exp(value) for token, value in row.items()} for row in TOP]
 

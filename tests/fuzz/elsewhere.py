@@ -17,8 +17,8 @@ import pyarrow as pa
 import verax as vx
 from scattered import Scattered
 from verax.inputs.reading import Reading
+from verax.scans.options import ScanOptions
 from verax.scans.partitions import PartitionedHandle
-from verax.scans.scan import ScanOptions
 
 # Relative, and absolute: sums in another order differ in the last digits, and standard errors by their root.
 CLOSE = 1e-7

@@ -15,7 +15,7 @@ from browsers import CHROMIUM, DRIVER
 from reports import EVIL, GRADES, LIGHT, graded, light, sample, two_class
 from verax.analyses.words import short_of
 from verax.report import Report
-from verax.report.monitoring import save_monitor_page
+from verax.wings.monitor.page import save_monitor_page
 
 pytestmark = [
     pytest.mark.browser,

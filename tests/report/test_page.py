@@ -15,9 +15,9 @@ from altair import load_schema
 import verax as vx
 from reports import EVIL, Page, light, sample
 from verax.report import Report
-from verax.report.monitoring import monitor_page
-from verax.report.questions import grade_page, question_page
-from verax.report.sets import sets_page
+from verax.wings.evals.page import grade_page, question_page
+from verax.wings.monitor.page import monitor_page
+from verax.wings.sets.page import sets_page
 
 
 def test_sections_stand_in_order_and_are_readable_without_eyes(ordered):

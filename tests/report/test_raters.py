@@ -8,8 +8,8 @@ import pytest
 
 import verax as vx
 from reports import GRADES, light, sample
-from verax.report.rater_section import rater_charts, raters_exhibit
 from verax.report.sections import context_of
+from verax.wings.raters.section import rater_charts, raters_exhibit
 
 WHO = ["ann", "bob", "<b>cy</b>"]
 Y, P = sample(150, 4)

@@ -9,7 +9,7 @@ import verax as vx
 from reports import light, sample, two_class
 from scattered import Scattered
 from verax.analyses.words import number, percent
-from verax.report.threshold_section import thresholds_exhibit
+from verax.wings.decide.section.exhibit import thresholds_exhibit
 
 
 @pytest.fixture(scope="module")

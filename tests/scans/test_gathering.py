@@ -13,10 +13,8 @@ from verax import parse
 from verax.analyses.calibration.recipes import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
-from verax.analyses.retention.curves import as_metrics
-from verax.analyses.retention.summaries import CurveRecipe, Measures
-from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.samples import SampleRecipe
+from verax.analyses.uncertainty_scores import doubt
 from verax.analyses.worst_rows import WorstRecipe
 from verax.engines import tables
 from verax.engines.keyed import Keyed, KeyedSums, Run
@@ -26,6 +24,8 @@ from verax.inference.intervals import Resampling
 from verax.inputs.handles import Collector
 from verax.report.analysis import DecisionRecipe
 from verax.report.survey import SurveyRecipe
+from verax.wings.retain.curves import as_metrics
+from verax.wings.retain.summaries import CurveRecipe, Measures
 
 pytest.importorskip("numba")
 

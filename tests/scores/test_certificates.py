@@ -16,7 +16,7 @@ import verax as vx
 from cases import certified
 from verax import certify
 from verax.errors import InputError, ParseError, RuleError
-from verax.scores.certificates.sweeps import lattice, lattice_width
+from verax.wings.theory.certificates.sweeps import lattice, lattice_width
 
 NAMES = ["proper", "strictly_proper", "local", "symmetric", "distance_sensitive", "superior", "bounded"]
 

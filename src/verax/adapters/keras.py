@@ -17,7 +17,6 @@ import numpy as np
 
 from verax.adapters.rows import ArgumentNames, TrainingRows, batch_sums, check_label_smoothing
 from verax.adapters.training import trainable
-from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_integer
 from verax.common.packages import way_to_install
 from verax.errors import InputError, MissingPackageError
@@ -26,6 +25,7 @@ from verax.inputs.validity import Unity
 from verax.kernels.shared import two_sum
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse
+from verax.wings.select.refinement.epochs import RefinementLoss
 
 try:
     import keras

@@ -13,8 +13,6 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from verax.analyses.cards.evaluation import card_value
 from verax.analyses.measures import ORIENTATIONS, as_loss, is_ordinal
-from verax.analyses.recalibration.recalibration import recalibrate
-from verax.analyses.recalibration.result import Recalibration
 from verax.engines.tally import RuleSums
 from verax.errors import InputError, ParseError, Remedy, RuleError, join, passing, show
 from verax.inputs.arrays import to_array, to_host
@@ -24,6 +22,8 @@ from verax.scores.base import Rule
 from verax.scores.metrics import METRICS
 from verax.scores.naming import METRICS_ELSEWHERE, suggestions
 from verax.scores.registry import RULES, as_rules, name_of, parse
+from verax.wings.recalibrate.analysis import recalibrate
+from verax.wings.recalibrate.result import Recalibration
 
 if TYPE_CHECKING:
     from verax.common.packages import Untyped as _Classifier

@@ -8,10 +8,10 @@ from pathlib import Path
 from verax.analyses.cards.container import GRADES, not_saved, read_summaries
 from verax.analyses.cards.saved import load_card
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.grades.result import GradeCard
-from verax.analyses.grades.summaries import GradeTally
 from verax.common.paths import as_path
 from verax.errors import InputError, VeraxError
+from verax.wings.evals.result import GradeCard
+from verax.wings.evals.summaries import GradeTally
 
 
 def load(path: str | Path) -> Scorecard | GradeCard:

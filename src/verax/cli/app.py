@@ -29,56 +29,45 @@ from verax.cli.panels import HELP_NAMES, arrange, help_of
 from verax.cli.presenting import Presentation, log
 from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
+from verax.common import wings
 from verax.common.urls import without_credentials
 from verax.errors import FormerNameWarning, InputError, VeraxError
 
 DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
 BROKEN_PIPE = 128 + 13
 
-# The commands in the order in which people meet them, with the first paragraphs of their docstrings: the only
-# list of them. A command is a module of this name in `cli/`, imported when it is called, so `--help` does not
-# wait for what commands work with.
-COMMANDS = {
-    "demo": "Train four models, judge their probabilities, write the reports.",
+# The commands of the core in the order in which people meet them, with the first paragraphs of their
+# docstrings; wings say after which theirs are listed. A command is a module, of this name in `cli/` or where
+# its wing says. It is imported when it is called, so `--help` does not wait for what commands work with.
+_CORE = {
     "init": "Show how files are read, and write that into verax.toml.",
     "evaluate": "Score predictions: every rule, confidence intervals, calibration.",
     "merge": "Merge saved results into one scorecard for all rows.",
     "compare": "Compare models on the same rows: which differences are real.",
-    "folds": "Compare models over the folds of cross-validation.",
-    "datasets": "Compare models over many data sets, by a table of scores.",
-    "evals": "Evaluate and compare graded answers and evaluation logs.",
-    "plan": "Plan the number of rows for a difference or an interval width.",
     "decompose": "Split a score into miscalibration, discrimination, uncertainty.",
-    "decide": "Show rates at a threshold, decision curves, gains of deferring.",
     "worst": "Show the rows with the largest loss, and where it comes from.",
-    "retain": "Show how metrics change as the hardest rows are dropped.",
-    "recalibrate": "Find the best recalibration method, write recalibrated files.",
-    "sets": "Judge prediction sets, or make them by conformal prediction.",
-    "raters": "Show how much raters disagree, and what forecasts are worth.",
-    "monitor": "Watch losses and calibration over time, with valid alarms.",
-    "select": "Name the epoch to keep by each rule.",
-    "toplist": "Score top lists, such as language-model responses.",
-    "certify": "Search for counterexamples to a rule's promised properties.",
-    "reproduce": "Recompute the published numbers of a paper.",
     "schema": "Print the JSON schema of a command's --json output.",
     "help": "Explain a command, how files are read, and names of rules.",
 }
+_ADDED = wings.commands()
+COMMANDS = wings.in_order(_CORE, _ADDED)
 # Options that have moved to another command, which is run in place of the one that was typed.
-_OF_GRADES = ("--grade", "--grade-range", "--answer", "--gold", "--confidence-column", "--ungraded")
-_OF_ANSWERS = (*_OF_GRADES, "--model-column", "--task", "--epoch")
-MOVED: dict[str, dict[str, str]] = {
-    "evaluate": dict.fromkeys(_OF_ANSWERS, "evals evaluate"),
-    "worst": dict.fromkeys(_OF_ANSWERS, "evals worst"),
-    "plan": dict.fromkeys(_OF_GRADES, "evals plan"),
-    "compare": {
-        "--folds": "folds",
-        "--datasets": "datasets",
-        **dict.fromkeys(_OF_GRADES, "evals compare"),
-    },
-}
+MOVED: dict[str, dict[str, str]] = {}
+for _, _command in _ADDED.values():
+    for _typed, (_meant, _options) in _command.takes.items():
+        MOVED.setdefault(_typed, {}).update(dict.fromkeys(_options, _meant))
 
 # The base of all complaints about the command line itself; typer may bring its own copy of click.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+def load(name: str) -> None:
+    """Import the module of a command, which adds it to `app`."""
+    if name in _ADDED:
+        wing, command = _ADDED[name]
+        wing.at(command.place)
+    else:
+        import_module(f"verax.cli.{name}")
 
 
 class _Commands(TyperGroup):
@@ -89,7 +78,7 @@ class _Commands(TyperGroup):
 
     def get_command(self, context: Any, name: str) -> Any:
         if name in COMMANDS and name not in self.commands:
-            import_module(f"verax.cli.{name}")
+            load(name)
             self.commands[name] = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
         command = super().get_command(context, name)
         if command is not None:

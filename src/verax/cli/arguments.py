@@ -256,7 +256,7 @@ def _would_read(folder: Path, path: Path) -> bool:
     ):
         return False
     from verax.files.formats.tables import FORMATS
-    from verax.files.lists.streams import ending
+    from verax.wings.lists.files.streams import ending
 
     return ending(path) in (*FORMATS, ".eval")
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import typer
 
-from verax.cli.app import COMMANDS, app, run
+from verax.cli.app import COMMANDS, app, load, run
 
 for _name in COMMANDS:
-    import_module(f"verax.cli.{_name}")
+    load(_name)
 
 
 def all_commands() -> dict[str, Any]:

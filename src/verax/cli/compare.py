@@ -12,7 +12,6 @@ from verax.cli.app import app, hand_over
 from verax.cli.arguments import Typed
 from verax.cli.comparing import show_questions
 from verax.cli.discriminating import Threshold, named_score, show_scores
-from verax.cli.grading import are_grades
 from verax.cli.models import open_models, paths_of, separate_rows, short_name
 from verax.cli.options import reads_files
 from verax.cli.output import Json, check_report, draw_to, save_report, show
@@ -22,6 +21,7 @@ from verax.inference.estimates import Method
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules
+from verax.wings.evals.cli.grading import are_grades
 
 if TYPE_CHECKING:
     from verax.analyses.comparison.result import Comparison

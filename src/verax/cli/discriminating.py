@@ -29,7 +29,7 @@ Threshold = Annotated[
 
 def named_score(rules: list[str] | None, threshold: str | None) -> str | None:
     """The ranking score or rate that models are compared by; None where rules are named."""
-    from verax.analyses.operating.rates import COMPARED
+    from verax.analyses.rates import COMPARED
 
     names = [METRICS_ELSEWHERE.get(name.lower(), name) for name in rules or ()]
     # Without a threshold, accuracy is that of the most likely class, which the zero-one loss compares.
@@ -84,7 +84,7 @@ def show_scores(
 ) -> None:
     """Compare models by a ranking score or a rate, print the result, and hold it to bounds."""
     from verax.analyses.discrimination import ranking
-    from verax.analyses.operating.points import operating_points
+    from verax.wings.decide.rates.points import operating_points
 
     paths = paths_of(given, reading)
     bounds = bounds_on_difference(require, list(paths))

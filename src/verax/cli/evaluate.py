@@ -9,7 +9,6 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app, hand_over
-from verax.cli.grading import are_grades
 from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import Bound, Require, Strictly, read_bounds
@@ -18,6 +17,7 @@ from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
+from verax.wings.evals.cli.grading import are_grades
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,

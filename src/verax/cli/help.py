@@ -90,8 +90,8 @@ def _metrics() -> str:
 
 
 def _methods() -> str:
-    from verax.analyses.recalibration.records import TITLES
     from verax.scores.naming import METHODS_ELSEWHERE
+    from verax.wings.recalibrate.records import TITLES
 
     pairs = []
     for name, said in TITLES.items():

@@ -15,13 +15,13 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.arguments import Typed
 from verax.cli.config import NAME, Config, with_lines
-from verax.cli.grading import are_grades, read_one
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show
 from verax.common.paths import called
 from verax.common.toml import to_toml
 from verax.errors import InputError, Remedy
 from verax.inputs.reading import Reading, flag_of
+from verax.wings.evals.cli.grading import are_grades, read_one
 
 # Options whose value a file tells: it has no other reading with them left out.
 _TOLD = ("delimiter", "decimal")

@@ -11,16 +11,16 @@ from verax.analyses.cards.container import CARD, has_old_accuracy
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.saved import merge_files
 from verax.analyses.cards.scorecard import Scorecard, check_whole
-from verax.analyses.grades.result import GradeCard
 from verax.analyses.loading import merged_grades
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.cards import write_report
-from verax.cli.grade_cards import GradeBound, card_texts, grade_bounds, hold_grades
 from verax.cli.output import Json, check_report, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.errors import InputError, Remedy
 from verax.inference.findings import Verdict
+from verax.wings.evals.cli.grade_cards import GradeBound, card_texts, grade_bounds, hold_grades
+from verax.wings.evals.result import GradeCard
 
 _EXAMPLES = """Examples: `verax merge monday.verax tuesday.verax`,
 `verax merge monday.verax tuesday.verax --require 'brier<0.9' --save week.verax --json`
@@ -82,7 +82,7 @@ def _show_grades(
     as_json: bool,
 ) -> None:
     """Print the card of graded answers of all files."""
-    from verax.report.questions import save_grade_page
+    from verax.wings.evals.page import save_grade_page
 
     bounds = grade_bounds(require, strictly=strictly, ends=(card.rule.low, card.rule.high))
     for bound in bounds:

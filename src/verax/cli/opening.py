@@ -35,7 +35,8 @@ def open_files(
 
     See `ScanOptions` for `hold`, `densify` and `pooled`.
     """
-    from verax.scans.scan import FILES, ScanOptions, open_by_engine
+    from verax.scans.options import ScanOptions
+    from verax.scans.scan import FILES, open_by_engine
 
     lists = reading.lists or holds_lists(path, reading)
     changed: dict[str, Any] = {"lists": lists, "by": tuple(reading.cuts)}

@@ -11,7 +11,6 @@ from verax.analyses.worst import ranking
 from verax.analyses.worst import worst as find_worst
 from verax.cli import options
 from verax.cli.app import app, hand_over
-from verax.cli.grading import are_grades
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show
 from verax.common.paths import Files, files_named
@@ -19,6 +18,7 @@ from verax.errors import VeraxError
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules
+from verax.wings.evals.cli.grading import are_grades
 
 CALLED_BY_NUMBER = (
     "Rows are called by their numbers in the file, from 0; --id names a field that identifies them."
@@ -86,9 +86,9 @@ def worst(
 
 def _questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:
     """The questions of some records of a file, by their places in it; none where they cannot be told."""
-    from verax.files.lists.streams import open_stream
-    from verax.files.logs.containers import samples_of
-    from verax.inputs.records.graded import question_text
+    from verax.wings.evals.reading.containers import samples_of
+    from verax.wings.evals.reading.graded import question_text
+    from verax.wings.lists.files.streams import open_stream
 
     named = files_named(paths)
     if named is None or len(named[0]) != 1 or not named[0][0].is_file() or not places:

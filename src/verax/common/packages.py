@@ -73,7 +73,8 @@ def exports(
     package : str
         The name of the package.
     places : Mapping[str, str]
-        The module that each name is defined in. A name that is its own place is the module itself.
+        The module that each name is defined in, inside the package or from "verax." on. A name that is its
+        own place is the module itself.
     missing : Mapping[str, tuple[str, str]]
         What to say if an optional dependency cannot be imported, by its name, and the extra that installs it;
         "{name}" is what was asked for.
@@ -83,7 +84,8 @@ def exports(
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            module = import_module(f"{package}.{places[name]}")
+            place = places[name]
+            module = import_module(place if place.startswith("verax.") else f"{package}.{place}")
         except ImportError as error:
             lacking = (error.name or "").partition(".")[0]
             if lacking not in missing:

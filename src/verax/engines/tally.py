@@ -225,7 +225,7 @@ class RuleSums:
 
     def _on_gpu(self, part: RuleSums, forecasts: Rows, start: int | None) -> bool:
         """Fill a part by one kernel on the rows' own device; False where array calls must do it."""
-        from verax.engines.cuda.sums import sums_on_gpu, zero_rows
+        from verax.wings.gpu.sums import sums_on_gpu, zero_rows
 
         decided = self.counts is not None and self.decisions
         unit = math.ldexp(1.0, part.exponent)

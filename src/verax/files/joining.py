@@ -17,7 +17,7 @@ import numpy as np
 from verax.common.paths import Files, as_path
 from verax.common.urls import scheme_of
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.files.lists.listfile import ListFile
+from verax.files.listfile import ListFile
 from verax.files.predictions import Array, Predictions, Roles
 from verax.files.sources import read
 from verax.inputs.reading import named_columns

@@ -24,15 +24,10 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
 from verax.analyses.comparison.compare import compare_paired, error_sums, row_wise_of
 from verax.analyses.comparison.conclusions import claims_of, read_comparison
-from verax.analyses.comparison.lengths import LengthRecipe
 from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, OtherGroups
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.parts import probabilities, seen
-from verax.analyses.raters.raters import read_raters, recipe_of
-from verax.analyses.raters.result import RaterStudy
-from verax.analyses.recalibration.records import LISTS, rows_tried
-from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.sampled import list_sample_recipe, sample_recipe
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
@@ -47,7 +42,7 @@ from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
 from verax.inputs.rows import Rows
-from verax.report import calibration, places, retention
+from verax.report import calibration
 from verax.report.breakdowns import breakdown_recipes, read_breakdowns
 from verax.report.checks import checks_of
 from verax.report.contents import ClassLoss, Contents, Decisions, Distributions, Findings
@@ -60,13 +55,20 @@ from verax.report.limits import (
 )
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
-from verax.report.remedies import Tried, remedies_of, remedies_of_lists, try_recalibration
 from verax.report.survey import ListSurveyRecipe, SurveyRecipe
-from verax.report.thresholds import ThresholdCurves, find_thresholds
 from verax.scores.base import Rule
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of
 from verax.scores.registry import RULES, name_of
+from verax.wings.decide.section.analysis import ThresholdCurves, find_thresholds
+from verax.wings.lists import section as places
+from verax.wings.lists.lengths import LengthRecipe
+from verax.wings.raters.analysis import read_raters, recipe_of
+from verax.wings.raters.result import RaterStudy
+from verax.wings.recalibrate.records import LISTS, rows_tried
+from verax.wings.recalibrate.section.analysis import Tried, remedies_of, remedies_of_lists, try_recalibration
+from verax.wings.retain import section as retention
+from verax.wings.retain.result import RetentionCurve
 
 _RANKS = (
     "Ranks of the worst rows by other scores come from histograms of losses; where these do not settle a "

@@ -12,12 +12,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.words import abbreviated, clean, short_of
 from verax.report.contents import Contents, Distributions, ListFindings, inner_name
 from verax.report.reliability import ReliabilityPanel
 from verax.report.vega import Spec, category, chart, either, end, fixed_rows, layer, number, rows_of
 from verax.scores.registry import name_of
+from verax.wings.retain.result import RetentionCurve
 
 Values = list[dict[str, Any]]
 

@@ -12,10 +12,7 @@ from verax.analyses.calibration.slope_result import CalibrationLine, Calibration
 from verax.analyses.calibration.sources import ANY, WHOLE
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.comparison.lengths import LengthComparison
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.raters.result import RaterStudy
-from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst
 from verax.inputs.arrays import Floats
@@ -23,10 +20,13 @@ from verax.report.breakdowns import Breakdowns
 from verax.report.checks import Check
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel
-from verax.report.remedies import RecalibrationBenefit
-from verax.report.thresholds import ThresholdCurves
 from verax.scores.combinators import Padded
 from verax.scores.registry import name_of
+from verax.wings.decide.section.analysis import ThresholdCurves
+from verax.wings.lists.lengths import LengthComparison
+from verax.wings.raters.result import RaterStudy
+from verax.wings.recalibrate.section.analysis import RecalibrationBenefit
+from verax.wings.retain.result import RetentionCurve
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.claims import ListClaim
-from verax.analyses.comparison.lengths import LengthComparison
-from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
 from verax.analyses.verdicts.calibration import claim_words, two_shares
 from verax.analyses.words import (
@@ -32,6 +30,8 @@ from verax.report.reliability import n_events
 from verax.report.verdict import calibration_of
 from verax.scores.metrics import HIGHER, LOWER, cost_matrix
 from verax.scores.registry import name_of
+from verax.wings.lists.lengths import LengthComparison
+from verax.wings.retain.result import SEES_THE_OUTCOME, RetentionCurve
 
 # Up to this number of classes the confusion matrix is shown; beyond, its largest cells are listed.
 _MATRIX = 16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from verax._settings import settings
 from verax.analyses.calibration.cells import default_draws
-from verax.analyses.recalibration.records import rows_tried
 from verax.engines.counts import CONFUSION_UP_TO
+from verax.wings.recalibrate.records import rows_tried
 
 # ---- what is shown; the page says what is left out -----------------------------------------------
 

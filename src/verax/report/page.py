@@ -18,9 +18,9 @@ from verax.inference.findings import Verdict
 from verax.report.bundle import bundle, converter, templates
 from verax.report.charts import all_charts
 from verax.report.contents import Contents
-from verax.report.rate_charts import rate_charts
-from verax.report.rater_section import rater_charts
 from verax.report.sections import context_of
+from verax.wings.decide.section.charts import rate_charts
+from verax.wings.raters.section import rater_charts
 
 
 def check_packages() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from verax._version import __version__
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cases import Case, ListCase, ShareCase, text_of
-from verax.analyses.operating.rates import RATES
+from verax.analyses.rates import RATES
 from verax.analyses.words import (
     chance,
     clean,
@@ -42,12 +42,12 @@ from verax.report.exhibits import (
     reliability_exhibit,
     subgroups_exhibit,
 )
-from verax.report.rater_section import raters_exhibit
-from verax.report.remedy_section import remedy_exhibit
-from verax.report.threshold_section import confidence_exhibit, thresholds_exhibit
-from verax.report.thresholds import TwoClassCurves
 from verax.scores.metrics import HIGHER
 from verax.scores.registry import name_of
+from verax.wings.decide.section.analysis import TwoClassCurves
+from verax.wings.decide.section.exhibit import confidence_exhibit, thresholds_exhibit
+from verax.wings.raters.section import raters_exhibit
+from verax.wings.recalibrate.section.exhibit import remedy_exhibit
 
 # Up to this number of classes a forecast is written in full; beyond, the most likely ones and the outcome.
 _WRITTEN, _TOP = 6, 4

@@ -28,10 +28,10 @@ from verax.inputs.skipping import NO_ROWS
 from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.loaded import LoadedRows, rows_fit
 from verax.scans.local import KeptParts, LocalHandle, Work
+from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
 from verax.scans.readers import reader_of
 from verax.scans.rescaling import Rescaling
-from verax.scans.scan import ScanOptions
 
 # With at least this number of long parts, all parts are long, including the first.
 _LONG = 3

@@ -17,8 +17,8 @@ from verax.files.formats.tables import LOOK
 from verax.inputs.handles import Handle
 from verax.kernels.threads import n_cores
 from verax.scans.frames import PandasFrame, classes_of
+from verax.scans.options import ScanOptions
 from verax.scans.partitions import PartitionedHandle, PartitionTask, check_answers, question
-from verax.scans.scan import ScanOptions
 
 
 @dataclass(frozen=True)

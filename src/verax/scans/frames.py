@@ -19,7 +19,7 @@ from verax.files.formats.texts import sliced
 from verax.inputs.handles import Handle
 from verax.inputs.skipping import NO_ROWS
 from verax.scans.batches import of_table
-from verax.scans.scan import ScanOptions, unknown_source
+from verax.scans.options import ScanOptions, unknown_source
 
 
 class ArrowTable:

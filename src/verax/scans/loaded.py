@@ -10,7 +10,7 @@ from typing import Any
 from verax._settings import settings
 from verax.common.paths import UnchangedFiles
 from verax.errors import InputError, RuleError
-from verax.files.lists.listfile import ListFile
+from verax.files.listfile import ListFile
 from verax.files.predictions import Predictions, Roles
 from verax.inputs.groups import kinds_of
 from verax.inputs.handles import Handle, Part, RowFacts
@@ -18,9 +18,9 @@ from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.memory import InMemory
 from verax.inputs.reading import Reading
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW
-from verax.scans.lists import part_of_lists
 from verax.scans.local import LocalHandle, Work
 from verax.scans.parts import part_of
+from verax.wings.lists.form import part_of_lists
 
 
 def rows_fit(n_rows: int | None, width: int, n_bytes: int) -> bool:

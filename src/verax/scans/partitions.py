@@ -24,10 +24,10 @@ from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns
 from verax.scans.distinct import summarised
 from verax.scans.frames import ArrowTable
-from verax.scans.lists import ListReader
+from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader
 from verax.scans.readers import GradeReader, reader_of
-from verax.scans.scan import ScanOptions
+from verax.wings.lists.form import ListReader
 
 # An error inside the text of another one.
 _MARKED = re.compile(r"\[verax:([A-Za-z0-9+/=]+)\]")

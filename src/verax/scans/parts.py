@@ -24,8 +24,8 @@ from verax.inputs.handles import Part, RowFacts
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped
+from verax.scans.options import ScanOptions
 from verax.scans.rescaling import Rescaling
-from verax.scans.scan import ScanOptions
 
 
 @dataclass(frozen=True)

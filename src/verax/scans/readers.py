@@ -13,17 +13,17 @@ from verax.analyses.comparison.opening import grade_scale, read_grades
 from verax.errors import InputError
 from verax.files.column_roles import require_column
 from verax.files.formats.tables import SourceTable
-from verax.files.grades import grades_in
 from verax.files.predictions import id_of
 from verax.inputs.arrays import Array
 from verax.inputs.breakdown import labels_of
 from verax.inputs.handles import Part, RowFacts
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.rows import ScoredRows
-from verax.scans.lists import ListReader
+from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name
-from verax.scans.scan import ScanOptions
 from verax.scores.grades import Grade
+from verax.wings.evals.reading.files import grades_in
+from verax.wings.lists.form import ListReader
 
 # The number of rows in a part.
 _ROWS = 2**18

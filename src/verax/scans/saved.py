@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce
 from hashlib import blake2b
+from importlib import import_module
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,26 @@ from verax.common.packing import UnreadableError, dump, load, refusing
 from verax.common.paths import matching
 from verax.common.specs import Label, Number, Several, Text, Truth, Valued, Whole
 from verax.common.summaries import fields_of, from_bytes
+from verax.common.wings import know_saved
 from verax.errors import InputError, Remedy
 from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, RowFacts, Summaries
 from verax.inputs.reading import Reading
 from verax.inputs.skipping import Skipped
+from verax.scans.options import ScanOptions
 from verax.scans.parts import UNNAMED, default_name
-from verax.scans.scan import ScanOptions
 
 ENDING = ".verax"
+# Where summaries of the core are defined that files may keep; wings say where theirs are.
+_SUMMARIES = (
+    "verax.analyses.calibration.recipes",
+    "verax.analyses.calibration.slope",
+    "verax.analyses.calibration.smooth_ece",
+    "verax.analyses.calibration.uncertainty",
+    "verax.analyses.list_samples",
+    "verax.analyses.subgroups.analysis",
+    "verax.report.analysis",
+    "verax.report.survey",
+)
 _ABOUT, _KIND = "about", "recorded summaries"
 # Inside of rules the log score was once called "log"; on its own it was not.
 _FORMER_LOG = re.compile(r"(?<!')\blog_score\b|\blog_score\b(?!')")
@@ -272,22 +285,9 @@ def _merged_bytes(pieces: Iterable[bytes]) -> list[bytes]:
 
 def know_summaries() -> None:
     """Import every class of summaries, so that each is known by its kind."""
-    import verax.analyses.calibration.recipes
-    import verax.analyses.calibration.slope
-    import verax.analyses.calibration.smooth_ece
-    import verax.analyses.calibration.uncertainty
-    import verax.analyses.comparison.lengths
-    import verax.analyses.decisions.cells
-    import verax.analyses.grades.summaries
-    import verax.analyses.list_samples
-    import verax.analyses.monitoring.pending
-    import verax.analyses.monitoring.steps
-    import verax.analyses.retention.summaries
-    import verax.analyses.sets.quantiles
-    import verax.analyses.sets.summaries
-    import verax.analyses.subgroups.analysis
-    import verax.report.analysis
-    import verax.report.survey  # noqa: F401
+    for module in _SUMMARIES:
+        import_module(module)
+    know_saved()
 
 
 def merge_saved(paths: Sequence[Path], card: Scorecard, path: Path) -> None:

@@ -13,6 +13,7 @@ from verax.errors import InputError, MissingPackageError
 from verax.files.formats.tables import LOOK
 from verax.inputs.handles import Handle
 from verax.scans.frames import classes_of
+from verax.scans.options import ScanOptions
 from verax.scans.partitions import (
     PartitionedHandle,
     PartitionTask,
@@ -22,7 +23,6 @@ from verax.scans.partitions import (
     question,
     refusal_in,
 )
-from verax.scans.scan import ScanOptions
 
 Batches = Iterator[Any]
 # The number of modules of this process when they were last left out of garbage collections.

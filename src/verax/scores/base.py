@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from importlib import import_module
 from typing import Any, ClassVar, ParamSpec, Unpack
 
 import numpy as np
 
 from verax.common.checks import MOST_CLASSES, MOST_SETS, check_n_classes, in_digits
+from verax.common.wings import answer_to
 from verax.engines.arrays import compute, formula_for
 from verax.engines.differences import PairedTally
 from verax.engines.scan import scan_rows
@@ -40,9 +40,7 @@ def _scores_estimators(call: Callable[P, float]) -> Callable[P, float]:
     @wraps(call)
     def called(*args: P.args, **kwargs: P.kwargs) -> float:
         if len(args) == 4 and hasattr(args[1], "fit"):
-            # By its name, because adapters build on rules.
-            scorer = import_module("verax.adapters.sklearn").scorer
-            return float(scorer(args[0])(*args[1:], **kwargs))
+            return float(answer_to("scorer")(args[0])(*args[1:], **kwargs))
         return call(*args, **kwargs)
 
     return called

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from verax.common.packages import exports
 
 if TYPE_CHECKING:
-    from verax.selection.blocks import HBlockSplit, Parts
-    from verax.selection.choice import Best, Correlation, Selection, Stop
-    from verax.selection.history import History, select_over_folds
-    from verax.selection.predictions import RefinementLoss
-    from verax.selection.stopping import EarlyStopping
-    from verax.selection.windows import Windows, sliding_windows
+    from verax.wings.select.blocks import HBlockSplit, Parts
+    from verax.wings.select.choice import Best, Correlation, Selection, Stop
+    from verax.wings.select.history import History, select_over_folds
+    from verax.wings.select.predictions import RefinementLoss
+    from verax.wings.select.stopping import EarlyStopping
+    from verax.wings.select.windows import Windows, sliding_windows
 
 __all__ = [
     "Best",
@@ -36,17 +36,17 @@ __dir__: Callable[[], list[str]]
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "Best": "choice",
-        "Correlation": "choice",
-        "EarlyStopping": "stopping",
-        "HBlockSplit": "blocks",
-        "History": "history",
-        "Parts": "blocks",
-        "RefinementLoss": "predictions",
-        "Selection": "choice",
-        "Stop": "choice",
-        "Windows": "windows",
-        "select_over_folds": "history",
-        "sliding_windows": "windows",
+        "Best": "verax.wings.select.choice",
+        "Correlation": "verax.wings.select.choice",
+        "EarlyStopping": "verax.wings.select.stopping",
+        "HBlockSplit": "verax.wings.select.blocks",
+        "History": "verax.wings.select.history",
+        "Parts": "verax.wings.select.blocks",
+        "RefinementLoss": "verax.wings.select.predictions",
+        "Selection": "verax.wings.select.choice",
+        "Stop": "verax.wings.select.choice",
+        "Windows": "verax.wings.select.windows",
+        "select_over_folds": "verax.wings.select.history",
+        "sliding_windows": "verax.wings.select.windows",
     },
 )

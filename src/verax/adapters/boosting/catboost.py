@@ -23,7 +23,6 @@ from verax.adapters.boosting.trees import (
     probabilities,
     require_order,
 )
-from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag
 from verax.engines.slopes import fuse_slopes
 from verax.errors import InputError, Remedy, passing
@@ -32,6 +31,7 @@ from verax.kernels.ledger import kernels
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable, derivatives, losses_with_gradient
 from verax.scores.registry import name_of, parse
+from verax.wings.select.refinement.epochs import RefinementLoss
 
 
 @dataclass(frozen=True)

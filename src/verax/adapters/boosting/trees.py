@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag, check_n_classes, check_number
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Array, Floats, kind_of, to_array, to_host
@@ -21,6 +20,7 @@ from verax.inputs.validity import Unity
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import Scaling, check_trainable, derivatives
 from verax.scores.registry import log_score, name_of, parse
+from verax.wings.select.refinement.epochs import RefinementLoss
 
 Names = Sequence[Hashable]
 

@@ -23,12 +23,12 @@ from verax.adapters.torch.rows import (
 )
 from verax.adapters.training import trainable
 from verax.common.checks import check_choice
-from verax.engines.cuda import places
-from verax.engines.cuda.losses import LossRows
 from verax.engines.tracing import record
 from verax.errors import InputError, VeraxError
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
+from verax.wings.gpu import places
+from verax.wings.gpu.losses import LossRows
 
 # Operators take numbers and tensors: rules are known to them by their place here.
 _rules: list[Rule] = []

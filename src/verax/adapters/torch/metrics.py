@@ -31,13 +31,8 @@ from verax.adapters.torch.rows import (
 )
 from verax.adapters.training import is_differentiable
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag, check_n_classes
 from verax.engines.counts import CONFUSION_UP_TO, n_cells
-from verax.engines.cuda import places
-from verax.engines.cuda.places import layout
-from verax.engines.cuda.printer import RowLayout
-from verax.engines.cuda.sums import VALUE_TYPES, Pass, program_of
 from verax.engines.sums import Moments
 from verax.engines.tally import RuleSums, SquaredSums
 from verax.errors import InputError, Kind, Remedy, passing
@@ -49,6 +44,11 @@ from verax.scores.base import Rule
 from verax.scores.cells import EXTREME
 from verax.scores.metrics import CostsLike, fitting_metrics
 from verax.scores.registry import fitting_rules, name_of, parse
+from verax.wings.gpu import places
+from verax.wings.gpu.places import layout
+from verax.wings.gpu.printer import RowLayout
+from verax.wings.gpu.sums import VALUE_TYPES, Pass, program_of
+from verax.wings.select.refinement.epochs import RefinementLoss
 
 
 def add_by_kernel(

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verax.analyses.bands import States, ThresholdCells
 from verax.analyses.calibration.summary import Measure, measure_of, summarize
 from verax.analyses.cards.lines import CardLine
-from verax.analyses.decisions.bands import States, ThresholdCells
 from verax.analyses.measures import OF_ALL
-from verax.analyses.operating.rates import RATES, Rates, quantile_of
+from verax.analyses.rates import RATES, Rates, quantile_of
 from verax.analyses.units import CountedUnits
 from verax.common.caching import cached_property
 from verax.engines.tally import RuleSums
@@ -32,7 +32,7 @@ _TWO_WAYS = "there are two kinds of groups"
 
 def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
     """All rates of the decisions of two classes, with their intervals."""
-    from verax.analyses.operating.result import rate_of
+    from verax.wings.decide.rates.result import rate_of
 
     assert tally.counts is not None
     counts = tally.counts

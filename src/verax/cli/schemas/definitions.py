@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from verax.analyses.monitoring.result import MonitoredEvent
-from verax.analyses.operating.rates import RATES
-from verax.analyses.operating.result import OperatingPoint, Rate
-from verax.analyses.recalibration.forms import CalibrationMap
+from verax.analyses.rates import RATES
 from verax.cli.schemas.building import (
     COUNT,
     FINITE,
@@ -32,6 +29,9 @@ from verax.cli.schemas.building import (
     ref,
 )
 from verax.inference.findings import Claim
+from verax.wings.decide.rates.result import OperatingPoint, Rate
+from verax.wings.monitor.result import MonitoredEvent
+from verax.wings.recalibrate.forms import CalibrationMap
 
 N_GROUPS = either(COUNT, listed(COUNT, 2), {"type": "null"})
 # The file: one of full distributions, or one that may have top lists.

@@ -9,20 +9,7 @@ from verax.analyses.calibration.summary import CalibrationSummary
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.datasets.result import DatasetComparison
-from verax.analyses.decisions.deferral import Deferral
-from verax.analyses.decisions.net_benefit import DecisionCurves
 from verax.analyses.discrimination.result import RankScores
-from verax.analyses.folds.result import FoldComparison
-from verax.analyses.grades.result import GradeCard
-from verax.analyses.monitoring.result import Alarm, MonitoredStep
-from verax.analyses.operating.result import OperatingPoints
-from verax.analyses.planning.result import SamplePlan
-from verax.analyses.raters.result import RaterStudy
-from verax.analyses.recalibration.result import Recalibration
-from verax.analyses.retention.result import RetentionCurve
-from verax.analyses.sets.conformal import Conformal
-from verax.analyses.sets.result import SetEvaluation
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst
 from verax.cli.schemas.building import (
@@ -51,8 +38,21 @@ from verax.cli.schemas.building import (
     ref,
 )
 from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS
-from verax.scores.certificates.certify import Certificate
-from verax.selection.choice import Selection
+from verax.wings.decide.deferral import Deferral
+from verax.wings.decide.net_benefit import DecisionCurves
+from verax.wings.decide.rates.result import OperatingPoints
+from verax.wings.evals.result import GradeCard
+from verax.wings.monitor.result import Alarm, MonitoredStep
+from verax.wings.plan.result import SamplePlan
+from verax.wings.raters.result import RaterStudy
+from verax.wings.recalibrate.result import Recalibration
+from verax.wings.retain.result import RetentionCurve
+from verax.wings.select.choice import Selection
+from verax.wings.select.datasets.result import DatasetComparison
+from verax.wings.select.folds.result import FoldComparison
+from verax.wings.sets.conformal import Conformal
+from verax.wings.sets.result import SetEvaluation
+from verax.wings.theory.certificates.certify import Certificate
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -1,5 +1,5 @@
 """Evaluation logs of language models, as tables of graded answers."""
 
-from verax.files.logs.table import COLUMNS, EvalLog, read_log
+from verax.wings.evals.reading.table import COLUMNS, EvalLog, read_log
 
 __all__ = ["COLUMNS", "EvalLog", "read_log"]

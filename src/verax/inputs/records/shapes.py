@@ -12,10 +12,10 @@ from typing import Any
 from verax.errors import InputError, Remedy, show
 from verax.inputs.records.classifiers import ARRAYS, FLAT, MAPPED, PIPELINE, TOKENS
 from verax.inputs.records.harness import HARNESS
-from verax.inputs.records.inspect import INSPECT_TOKENS
 from verax.inputs.records.olmes import OLMES
 from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape, body_of, failed, failure_of
 from verax.inputs.records.responses import NO_LOGPROBS, RESPONSES
+from verax.wings.evals.reading.inspect import INSPECT_TOKENS
 
 
 def read_answer(holder: Any, shape: Shape, choices: Choices) -> Listed:

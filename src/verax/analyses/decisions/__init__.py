@@ -1,1 +1,0 @@
-"""The worth of forecasts to those who decide by them."""

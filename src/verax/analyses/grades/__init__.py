@@ -1,1 +1,0 @@
-"""Graded answers of one model."""

@@ -1,1 +1,0 @@
-"""Whether predictions are still good: losses and calibration over time, with alarms."""

@@ -1,1 +1,0 @@
-"""How many rows or groups would be enough."""

@@ -1,1 +1,0 @@
-"""Rater disagreement, and the number of raters that a forecast is worth."""

@@ -1,1 +1,0 @@
-"""Probabilities made better: methods of recalibration, their fits, and the choice among them."""

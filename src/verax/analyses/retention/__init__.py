@@ -1,1 +1,0 @@
-"""Metrics of the rows that are left as the worst are removed."""

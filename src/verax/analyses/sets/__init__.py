@@ -1,1 +1,0 @@
-"""Prediction sets: how they are judged, and how they are made."""

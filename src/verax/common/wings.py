@@ -1,0 +1,127 @@
+"""What wings tell the house: places, which are imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from operator import attrgetter
+from pkgutil import iter_modules
+from typing import Any
+
+_ROOM = "verax.wings"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a wing.
+
+    Attributes
+    ----------
+    says : str
+        The first line of its help.
+    place : str
+        The module that defines it, inside the wing.
+    after : str
+        The command it is listed after; empty for the head of the list.
+    takes : Mapping[str, tuple[str, tuple[str, ...]]]
+        Options that are typed at other commands and mean this one: by a command, what to run and the options.
+    """
+
+    says: str
+    place: str = "command"
+    after: str = ""
+    takes: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wing:
+    """A subject of its own: what it adds, by places inside it such as "result:RaterStudy".
+
+    Attributes
+    ----------
+    name : str
+        Its folder in `wings/`.
+    says : str
+        What it is about, in one line.
+    functions, results : Mapping[str, str]
+        Its public names.
+    commands : Mapping[str, Command]
+        Its commands by what is typed.
+    saved : tuple of str
+        Modules with summaries that files may keep.
+    forms : tuple of str
+        Modules that open rows of a form of their own: `opened(source, options)` is a handle, or None.
+    answers : Mapping[str, str]
+        What it answers for the core, by the name of the question, such as "scorer".
+    uses : tuple of str
+        The wings that it builds on.
+    tutorial : str
+        Its page of the documentation.
+    """
+
+    name: str
+    says: str
+    functions: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    saved: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+    uses: tuple[str, ...] = ()
+    tutorial: str = ""
+
+    def at(self, place: str) -> Any:
+        """What is at a place of this wing; it is imported now."""
+        module, _, name = place.partition(":")
+        found = import_module(module if module.startswith("verax.") else f"{_ROOM}.{self.name}.{module}")
+        return attrgetter(name)(found) if name else found
+
+
+@cache
+def wings() -> tuple[Wing, ...]:
+    """All wings, by their names: the folders of `wings/`, so that none is listed by hand."""
+    folders = iter_modules(import_module(_ROOM).__path__)
+    return tuple(import_module(f"{_ROOM}.{found.name}.wing").WING for found in folders)
+
+
+def all_of(kind: str) -> Iterator[Any]:
+    """Everything of a kind that wings declare, such as "sections"; it is imported now."""
+    for wing in wings():
+        for place in getattr(wing, kind):
+            yield wing.at(place)
+
+
+def commands() -> dict[str, tuple[Wing, Command]]:
+    """The commands of all wings, by what is typed."""
+    return {typed: (wing, command) for wing in wings() for typed, command in wing.commands.items()}
+
+
+def in_order(first: Mapping[str, str], added: Mapping[str, tuple[Wing, Command]]) -> dict[str, str]:
+    """First lines of commands: those of the core, each followed by those that are listed after it."""
+    lines: dict[str, str] = {}
+
+    def add(after: str) -> None:
+        for typed, (_, command) in added.items():
+            if command.after == after:
+                lines[typed] = command.says
+                add(typed)
+
+    add("")
+    for name, says in first.items():
+        lines[name] = says
+        add(name)
+    return lines
+
+
+def answer_to(question: str) -> Any:
+    """What the one wing that answers a question of the core says; it is imported now."""
+    (wing,) = (wing for wing in wings() if question in wing.answers)
+    return wing.at(wing.answers[question])
+
+
+def know_saved() -> None:
+    """Import every class of summaries of wings that files may keep, so that each is known by its kind."""
+    for _ in all_of("saved"):
+        pass

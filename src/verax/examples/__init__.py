@@ -1,1 +1,0 @@
-"""Examples: the small files of the documentation, and a tour of one problem."""

@@ -1,0 +1,1 @@
+"""Decisions by forecasts: thresholds, rates, decision curves, gains of deferring."""

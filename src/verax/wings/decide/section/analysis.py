@@ -1,0 +1,99 @@
+"""Curves over thresholds: ROC, precision-recall, decision curves and operating points of two classes, and
+accuracy by confidence for any number of classes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from verax.errors import InputError
+from verax.inference.intervals import Resampling
+from verax.inputs.handles import Handle
+from verax.report.limits import THRESHOLD_ROWS
+from verax.report.problem import Problem
+from verax.wings.decide.net_benefit import DecisionCurves, net_benefit
+from verax.wings.decide.rates.curves import confidence_curve, precision_recall_curve, roc_curve
+from verax.wings.decide.rates.points import operating_points
+from verax.wings.decide.rates.result import OperatingPoints, RateCurves
+
+# Thresholds of the table of operating points, those that have numbers, and what others are chosen for.
+SHOWN = (0.1, 0.2, 0.3, 0.5)
+GIVEN = (0.05, *SHOWN[:3], 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+AIMS = ("sensitivity>=0.9", "youden")
+# The number of points of a curve, enough for its width on the page.
+_POINTS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurves:
+    """The curves of all models.
+
+    Attributes
+    ----------
+    confidence : RateCurves
+        Accuracy among the rows whose most likely class has at least a given probability.
+    two : TwoClassCurves or None
+        None unless there are two classes.
+    """
+
+    confidence: RateCurves
+    two: TwoClassCurves | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        facts: dict[str, Any] = {"confidence_curve": self.confidence.to_dict(stored=False)}
+        return facts | (self.two.to_dict() if self.two is not None else {})
+
+
+@dataclass(frozen=True, eq=False)
+class TwoClassCurves:
+    """What decisions about the second of two classes come to, for all models.
+
+    Attributes
+    ----------
+    points : OperatingPoints
+        Rates at given thresholds.
+    chosen : tuple of OperatingPoints
+        Rates at thresholds chosen for a purpose, corrected for the choice; empty where there is one row.
+    """
+
+    roc: RateCurves
+    precision_recall: RateCurves
+    net_benefit: DecisionCurves
+    points: OperatingPoints
+    chosen: tuple[OperatingPoints, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        curves = {name: getattr(self, name) for name in ("roc", "precision_recall", "net_benefit")}
+        return {
+            **{name: part.to_dict(stored=False) for name, part in curves.items()},
+            "operating_points": [part.to_dict(stored=False) for part in (self.points, *self.chosen)],
+        }
+
+
+def find_thresholds(handle: Handle, problem: Problem, plan: Resampling) -> ThresholdCurves | None:
+    """The curves, from further passes over the rows; None where these would take too long."""
+    if not problem.again or problem.n_rows * len(problem.models) > THRESHOLD_ROWS:
+        return None
+    how: dict[str, Any] = {"confidence": plan.confidence, "seed": plan.seed}
+    confident = confidence_curve(handle, **how)
+    if problem.n_classes != 2:
+        return ThresholdCurves(confident, None)
+    two = TwoClassCurves(
+        roc=roc_curve(handle, points=_POINTS, **how),
+        precision_recall=precision_recall_curve(handle, points=_POINTS, **how),
+        net_benefit=net_benefit(handle, **how),
+        points=operating_points(handle, threshold=GIVEN, **how),
+        chosen=_chosen(handle, **how),
+    )
+    return ThresholdCurves(confident, two)
+
+
+def _chosen(handle: Handle, **how: Any) -> tuple[OperatingPoints, ...]:
+    """Points of chosen thresholds; none where a single row has weight, because nothing can be held out."""
+    with suppress(InputError):
+        return tuple(operating_points(handle, threshold=aim, **how) for aim in AIMS)
+    return ()

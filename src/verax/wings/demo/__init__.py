@@ -1,0 +1,1 @@
+"""The tour of `verax demo`, and the files of the documentation."""

@@ -1,0 +1,13 @@
+"""The wing of examples."""
+
+from verax.common.wings import Command, Wing
+
+WING = Wing(
+    name="demo",
+    says="The tour of `verax demo`, and the files of the documentation.",
+    commands={
+        "demo": Command("Train four models, judge their probabilities, write the reports."),
+    },
+    uses=("recalibrate",),
+    tutorial="docs/start.md",
+)

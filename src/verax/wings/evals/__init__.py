@@ -1,0 +1,1 @@
+"""Graded answers and evaluation logs of language models."""

@@ -1,0 +1,233 @@
+"""Pages of graded answers, of one model or several: one HTML file with drawings, no script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from verax.analyses.calibration.curves import ReliabilityCurve
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.tables import grade_named, in_grades
+from verax.analyses.words import number, title_of
+from verax.common.texts import shortened
+from verax.display.figures import Dot, Line, Panel
+from verax.inputs.groups import in_words
+from verax.report.drawings import intervals
+from verax.report.drawings import lines as lines_of
+from verax.report.plain import facts, folded, plain_page, save_page, table_of
+from verax.report.reliability import on_grid
+from verax.wings.evals.result import NOT_THE_ACCURACY, GradeCard
+
+# Of more models the best are drawn.
+_MOST = 40
+# Texts of answers are cut at this number of characters.
+_LONGEST = 240
+
+
+def question_page(comparison: Comparison, *, title: str = "Which model is better?", source: str = "") -> str:
+    """The page as text.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    title : str, default "Which model is better?"
+        The title of the page.
+    source : str, default ""
+        Where the answers come from.
+
+    Returns
+    -------
+    str
+        HTML that needs nothing else.
+    """
+    heading = comparison._heading().removeprefix("verax comparison: ")
+    lines = [f'<p class="verdict">{escape(comparison.verdict)}</p>', f'<p class="soft">{escape(heading)}</p>']
+    lines += [f"<p>{escape(note)}</p>" for note in comparison.notes]
+    for rule in comparison.models:
+        lines += _models(comparison, rule)
+    lines += [
+        "<h2>Numbers</h2>",
+        *(table_of(table, table.title or "Differences") for table in comparison._tables()),
+    ]
+    return plain_page(title, lines, source)
+
+
+def save_question_page(comparison: Comparison, path: str | Path, *, source: str = "") -> None:
+    """Write the page: whole or not at all.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    path : str or path
+        The file.
+    source : str, default ""
+        Where the answers come from.
+    """
+    save_page(question_page(comparison, source=source), path)
+
+
+def grade_page(
+    card: GradeCard,
+    *,
+    name: str = "",
+    source: str = "",
+    verdicts: Sequence[str] = (),
+    command: str = "",
+    read: Sequence[str] = (),
+    curve: ReliabilityCurve | None = None,
+    worst: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """The page of one model as text.
+
+    Parameters
+    ----------
+    card : GradeCard
+        The grades of the model.
+    name : str, default ""
+        The name of the model.
+    source : str, default ""
+        Where the answers come from.
+    verdicts : sequence of str, default ()
+        Bounds that the card was held to, a line each.
+    command : str, default ""
+        What made the page.
+    read : sequence of str, default ()
+        How the file was read, a line each.
+    curve : ReliabilityCurve, optional
+        The reliability of the confidences.
+    worst : sequence of mapping, default ()
+        The worst answers: `row`, `id`, `grade`, `confidence` and, in `about`, texts by their names.
+
+    Returns
+    -------
+    str
+        HTML that needs nothing else.
+    """
+    lines = [f'<p class="verdict">{escape(card.verdict)}</p>', facts(_facts(card))]
+    lines += [f"<p>{escape(note)}</p>" for note in (*card.notes, *verdicts)]
+    level = f"{100 * card.confidence:g}%"
+    for column, parts in {"task": card.tasks, **card.subgroups}.items():
+        dots = [Dot(label, part.mean, *part.interval) for label, part in sorted(parts.items(), key=_in_order)]
+        caption = f"Mean grade by {column} with {level} confidence intervals; dashed: all answers."
+        if dots:
+            heading = f"<h2>Mean grade by {escape(column)}</h2>"
+            lines += [heading, intervals(dots[:_MOST], caption, mark=card.mean)]
+    lines += [
+        "<h2>Mean grades</h2>",
+        *(table_of(table, table.title or "Mean grades") for table in card._tables()),
+    ]
+    if card.card is not None:
+        lines.append("<h2>Confidences as forecasts of being right</h2>")
+        lines += [] if curve is None else [_reliability(curve)]
+        titles = ("Scores of confidences", "Calibration of confidences")
+        for title, table in zip(titles, card.card._tables(), strict=False):
+            lines.append(table_of(table, table.title or title, fold=True))
+        lines += [f'<p class="soft">{escape(note)}</p>' for note in (*card.card._notes(), NOT_THE_ACCURACY)]
+    if worst:
+        lines += [
+            "<h2>Worst answers</h2>",
+            '<p class="soft">The lowest grades; of equal ones, the highest confidence first.</p>',
+            f'<ol class="cases">{"".join(map(_case, worst))}</ol>',
+        ]
+    if read:
+        lines += [
+            "<h2>Data checks</h2>",
+            folded(
+                "How the file was read", ["<ul>", *(f"<li>{escape(line)}</li>" for line in read), "</ul>"]
+            ),
+        ]
+    title = f"How good are the answers of {name}?" if name else "How good are the answers?"
+    return plain_page(title, lines, "; ".join(filter(None, (source, command))))
+
+
+def _facts(card: GradeCard) -> list[tuple[str, str]]:
+    pairs = [("answers", f"{card.answers.asked:,}"), ("graded", f"{card.n_rows:,}")]
+    if card.n_groups is not None:
+        pairs.append(("groups", in_words(card.n_groups).removesuffix(" groups")))
+    if math.isfinite(card.mean):
+        pairs.append(("mean grade", number(card.mean, 3)))
+    return pairs
+
+
+def _in_order(part: tuple[str, object]) -> tuple[float, str]:
+    """Numbers in their order, before other names."""
+    try:
+        return float(part[0]), part[0]
+    except ValueError:
+        return math.inf, part[0]
+
+
+def _reliability(curve: ReliabilityCurve) -> str:
+    x, happened, low, high = on_grid(curve)[:, :4].T.tolist()
+    diagonal = Line("calibrated", [0, 1], [0, 1], beside=True)
+    observed = Line("", x, happened, [] if curve.band is None else [(x, low, high)])
+    caption = (
+        "Share of right answers (vertical) by confidence (horizontal). On the diagonal confidences "
+        "are calibrated; the shaded band is the expected range if calibrated."
+    )
+    panel = Panel([diagonal, observed], across=(0, 1), upward=(0, 1))
+    return lines_of(panel, caption, height=330, wide=420)
+
+
+def _case(case: Mapping[str, Any]) -> str:
+    named = f"id {case['id']}" if case["id"] is not None else f"row {case['row']}"
+    sure = case["confidence"]
+    graded = f"grade {case['grade']:g}" + ("" if sure is None else f", confidence {number(sure, 2)}")
+    about = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(shortened(str(text), _LONGEST))}</dd>"
+        for name, text in case["about"].items()
+        if text is not None
+    )
+    return f"<li><p><b>{escape(named)}:</b> {escape(graded)}</p>{about and f'<dl>{about}</dl>'}</li>"
+
+
+def save_grade_page(card: GradeCard, path: str | Path, **about: Any) -> None:
+    """Write the page of one model: whole or not at all.
+
+    Parameters
+    ----------
+    card : GradeCard
+        The grades of the model.
+    path : str or path
+        The file.
+    **about : Any
+        As for `grade_page`.
+    """
+    save_page(grade_page(card, **about), path)
+
+
+def _models(comparison: Comparison, rule: str) -> list[str]:
+    """Mean grades or losses of models with their intervals, best first, and their differences."""
+    shown = in_grades(comparison)
+    graded = grade_named(rule) is not None
+    level = f"{100 * comparison.confidence:g}%"
+    what = "Mean grade" if graded else f"Mean {title_of(rule)}"
+    better = "higher" if graded else "lower"
+    means = [Dot(line.name, line.mean, *line.interval) for line in shown.models[rule][:_MOST]]
+    gaps = [
+        Dot(
+            f"{line.a} − {line.b}",
+            line.difference,
+            line.interval.low,
+            line.interval.high,
+            line.p_adjusted < 1 - comparison.confidence,
+        )
+        for line in shown.differences[rule][:_MOST]
+    ]
+    drawn = [
+        f"<h2>{escape(what)}</h2>",
+        intervals(means, f"{what} with {level} confidence intervals ({better} is better)."),
+    ]
+    if gaps:
+        caption = (
+            f"Differences with {level} confidence intervals; "
+            f"{'positive: the first is better' if graded else 'negative: the first is better'}; orange: "
+            "significant (Holm)."
+        )
+        drawn += ["<h3>Differences</h3>", intervals(gaps, caption, mark=0.0)]
+    return drawn

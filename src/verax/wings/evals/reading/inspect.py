@@ -1,0 +1,199 @@
+"""Samples of Inspect logs: scores, epochs, limits and errors, and the tokens of their answers."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from typing import Any
+
+from verax.errors import Remedy, show
+from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape, first, mapping, sequence
+from verax.inputs.records.responses import answer_text_in, generated_texts, n_samples, read_chat
+from verax.inputs.records.texts import number_of
+from verax.wings.evals.reading.graded import (
+    Graded,
+    LogShape,
+    epoch_of,
+    flat_fields,
+    number_or_none,
+    text_or_none,
+)
+
+# Values of Inspect's scorers: correct, partially correct and incorrect; N means no answer.
+_VALUES = {"C": 1.0, "P": 0.5, "I": 0.0}
+_NO_ANSWER = "N"
+_TRUE, _FALSE = ("yes", "true"), ("no", "false")
+
+
+def is_sample(record: Any) -> bool:
+    """Whether a record is a sample of an Inspect log."""
+    fields = mapping(record)
+    known = "id" in fields and "epoch" in fields and "target" in fields
+    return known and ("scores" in fields or "score" in fields or "output" in fields)
+
+
+def _number(value: Any) -> float | None:
+    """A score as a number, converted as in Inspect; None for N and for other texts."""
+    if not isinstance(value, str):
+        return number_or_none(value)
+    if value in _VALUES:
+        return _VALUES[value]
+    if value.lower() in (*_TRUE, *_FALSE):
+        return float(value.lower() in _TRUE)
+    try:
+        return number_or_none(float(value))
+    except ValueError:
+        return None
+
+
+def _scores(record: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
+    """The score of every scorer; older logs have one without a name."""
+    scores = mapping(record.get("scores"))
+    if not scores and isinstance(record.get("score"), Mapping):
+        scores = {"score": record["score"]}
+    return {name if type(name) is str else str(name): mapping(score) for name, score in scores.items()}
+
+
+def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
+    """A number per scorer, or per name if a scorer gives several."""
+    grades: dict[str, float | None] = {}
+    for name, score in scores.items():
+        value = score.get("value")
+        if isinstance(value, Mapping):
+            grades |= {f"{name}.{part}": _number(inner) for part, inner in value.items()}
+        else:
+            grades[name] = _number(value)
+    return grades
+
+
+def _status(record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]]) -> str | None:
+    """The reason for a missing grade; None without one."""
+    if record.get("error"):
+        return "error"
+    if record.get("limit"):
+        return "limit"
+    output = mapping(record.get("output"))
+    choice = mapping(first(output.get("choices"))) if output else output
+    if output.get("error"):
+        return "error"
+    if choice.get("stop_reason") == "content_filter":
+        return "refused"
+    for score in scores.values():
+        if score.get("value") == _NO_ANSWER:
+            return "empty"
+    text = output.get("completion", None if not choice else mapping(choice.get("message")).get("content"))
+    if isinstance(text, str) and not text.strip() and choice.get("stop_reason") != "tool_calls":
+        return "empty"
+    return None
+
+
+def _check_letters(record: Mapping[Any, Any]) -> None:
+    """Refuse a target that is a letter beyond the choices of its question."""
+    choices = sequence(record.get("choices"))
+    if not 2 <= len(choices) <= len(string.ascii_uppercase):
+        return
+    target = record["target"]
+    letters = string.ascii_uppercase[: len(choices)]
+    if isinstance(target, str) and target in letters:
+        return
+    for answer in [target] if isinstance(target, str) else sequence(target):
+        wrong = (
+            isinstance(answer, str)
+            and len(answer) == 1
+            and answer in string.ascii_uppercase
+            and answer not in letters
+        )
+        if wrong and answer not in choices:
+            raise RecordError(
+                f"must have one of the letters {letters[0]} to {letters[-1]} as its target, one per choice",
+                f"has the target {show(answer)} and {len(choices)} choices",
+                reason="letters that are no choice",
+                kind="label",
+                argument="y",
+                values=[answer],
+                remedies=[Remedy("Correct the data set, or leave out the question."), SKIP],
+            )
+
+
+def _answer_by(
+    record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]], grades: Mapping[str, float | None]
+) -> tuple[str | None, float | None, str | None]:
+    """Answer, confidence and status by these scorers, each by the first that has it."""
+    answer = next((text for score in scores.values() if (text := score.get("answer")) is not None), None)
+    stated = next((told for score in scores.values() if (told := _stated(score)) is not None), None)
+    confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
+    status = _status(record, scores)
+    if status is None and not any(value is not None for value in grades.values()):
+        status = "unparsable" if grades else "error"
+    return answer if type(answer) is str else text_or_none(answer), confidence, status
+
+
+def _stated(score: Mapping[Any, Any]) -> Any:
+    """The confidence in the metadata of a scorer."""
+    about = score.get("metadata")
+    return about.get("confidence") if type(about) is dict else None
+
+
+def read_sample(record: Any) -> Graded:
+    """Read the grades, the answer and the status of a sample."""
+    _check_letters(record)
+    scores = _scores(record)
+    grades = _grades(scores)
+    answer, confidence, status = _answer_by(record, scores, grades)
+    by_metric: dict[str, Any] = {}
+    for name, score in scores.items() if len(scores) > 1 else ():
+        graded = _grades({name: score})
+        its_answer, its_confidence, its_status = _answer_by(record, {name: score}, graded)
+        its_answer = answer if its_answer is None else its_answer
+        its_confidence = confidence if its_confidence is None else its_confidence
+        by_metric |= dict.fromkeys(graded, (its_answer, its_confidence, its_status))
+    metadata, target = record.get("metadata"), record.get("target")
+    return Graded(
+        str(record["id"]),
+        grades,
+        next(iter(grades), None),
+        answer,
+        target if type(target) is str else text_or_none(target),
+        confidence,
+        status,
+        epoch_of(record["epoch"], first=1),
+        None,
+        None,
+        dict(flat_fields(metadata)) if metadata else {},
+        by_metric,
+        unread=confidence is None and any(isinstance(_stated(score), str) for score in scores.values()),
+    )
+
+
+def _has_logprobs(record: Any) -> bool:
+    return is_sample(record) and bool(
+        mapping(mapping(first(mapping(mapping(record).get("output")).get("choices"))).get("logprobs")).get(
+            "content"
+        )
+    )
+
+
+def _read(record: Any, choices: Choices) -> Listed:
+    listed = read_chat(mapping(mapping(record).get("output")), choices)
+    listed.outcome = text_or_none(mapping(record).get("target"))
+    return listed
+
+
+def _outcome_of(_: Listed, target: Any) -> Any:
+    return target
+
+
+INSPECT = LogShape("inspect", "an Inspect log", is_sample, read_sample)
+INSPECT_TOKENS = Shape(
+    "inspect",
+    "tokens of an Inspect log with top_logprobs",
+    "output.choices[0].logprobs.content[i] with token, logprob and top_logprobs; target",
+    _has_logprobs,
+    _read,
+    unwrapped=False,
+    outcome_of=_outcome_of,
+    samples=lambda record: n_samples(mapping(record).get("output"), "choices"),
+    generated=lambda record, sample=0: generated_texts(mapping(record).get("output"), sample),
+    answer_text=lambda record, sample: answer_text_in(mapping(record).get("output"), sample),
+    question_of=lambda record: str(mapping(record).get("id")),
+)

@@ -1,0 +1,32 @@
+"""The wing of graded answers and evaluation logs."""
+
+from verax.common.wings import Command, Wing
+
+_GRADED = ("--grade", "--grade-range", "--answer", "--gold", "--confidence-column", "--ungraded")
+_ANSWERS = (*_GRADED, "--model-column", "--task", "--epoch")
+
+WING = Wing(
+    name="evals",
+    says="Graded answers and evaluation logs of language models.",
+    functions={
+        "evaluate_grades": "analysis:evaluate_grades",
+    },
+    results={
+        "GradeCard": "result:GradeCard",
+    },
+    commands={
+        "evals": Command(
+            "Evaluate and compare graded answers and evaluation logs.",
+            after="datasets",
+            takes={
+                "evaluate": ("evals evaluate", _ANSWERS),
+                "worst": ("evals worst", _ANSWERS),
+                "plan": ("evals plan", _GRADED),
+                "compare": ("evals compare", _GRADED),
+            },
+        ),
+    },
+    saved=("summaries",),
+    uses=("plan",),
+    tutorial="docs/guide/evals.md",
+)

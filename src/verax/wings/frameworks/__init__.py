@@ -1,0 +1,1 @@
+"""Adapters to scikit-learn, PyTorch, Lightning, Keras, boosting libraries and MLflow."""

@@ -1,0 +1,1 @@
+"""Top lists: their files, lengths and combinations."""

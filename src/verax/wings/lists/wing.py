@@ -1,0 +1,28 @@
+"""The wing of top lists."""
+
+from verax.common.wings import Command, Wing
+
+WING = Wing(
+    name="lists",
+    says="Top lists: their files, lengths and combinations.",
+    functions={
+        "combine": "pooling:combine",
+        "compare_lengths": "lengths:compare_lengths",
+        "fit_combination": "combination.combination:fit_combination",
+    },
+    results={
+        "Combination": "combination.combination:Combination",
+        "LengthComparison": "lengths:LengthComparison",
+    },
+    commands={
+        "toplist": Command("Score top lists, such as language-model responses.", after="select"),
+    },
+    saved=("lengths",),
+    forms=("handle",),
+    uses=(
+        "evals",
+        "recalibrate",
+        "retain",
+    ),
+    tutorial="docs/guide/toplists.md",
+)

@@ -1,0 +1,1 @@
+"""Losses and calibration over time, with valid alarms."""

@@ -1,0 +1,798 @@
+"""`vx.Monitor`: whether a model is still as good as it was, and its probabilities still right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from hashlib import blake2b
+from pathlib import Path
+from threading import RLock
+from typing import Any, Literal, Self, TypeVar, Unpack
+
+import numpy as np
+
+from verax._version import __version__
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.parts import probabilities
+from verax.analyses.uncertainty_scores import expected_of_itself, expected_of_lists
+from verax.common.checks import check_count
+from verax.common.locking import locked
+from verax.common.paths import as_path, check_regular
+from verax.display.writing import written
+from verax.errors import InputError, Remedy
+from verax.inference.findings import Finding, WithVerdict
+from verax.inputs.arrays import to_array, to_host
+from verax.inputs.breakdown import Breakdown
+from verax.inputs.handles import Handle
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import open_rows
+from verax.inputs.options import RowOptions, reads
+from verax.scores.base import Rule
+from verax.scores.registry import name_of
+from verax.wings.monitor.intake import (
+    TIME,
+    check_times,
+    column_of,
+    in_order,
+    kind_of,
+    labels_of,
+    named_labels,
+    stand_ins,
+    unit_of,
+)
+from verax.wings.monitor.pending import (
+    NamesRecipe,
+    RowNames,
+    Waiting,
+    check_later,
+    lags_of,
+    together,
+    waiting_lists,
+)
+from verax.wings.monitor.periods import Period, loss_ratio
+from verax.wings.monitor.result import Alarm, MonitorHistory
+from verax.wings.monitor.settings import Settings
+from verax.wings.monitor.state import State
+from verax.wings.monitor.steps import (
+    Step,
+    StepRecipe,
+    Unit,
+    in_plain_times,
+    scopes_of,
+)
+from verax.wings.monitor.wording import (
+    alarm_at,
+    cautions_of,
+    evidence_of,
+    findings_of,
+    lateness_of,
+    onset_at,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _in_turn(method: F) -> F:
+    """Make a method that threads call one at a time."""
+
+    @wraps(method)
+    def taking_turns(self: Monitor, *args: Any, **kwargs: Any) -> Any:
+        with self._turn:
+            return method(self, *args, **kwargs)
+
+    return taking_turns  # type: ignore[return-value]
+
+
+class Monitor(WithVerdict):
+    """Watch the losses and the calibration of a model over time, with a bounded false-alarm probability.
+
+    Every batch is a bet against two claims: the mean loss is at most `reference` plus `tolerance`, and the
+    probabilities are calibrated. You may look at the result as often as you like. With `false_alarms="ever"`,
+    the probability of ever raising an alarm while both claims are true is at most `alpha`. With
+    `false_alarms="rate"`, false alarms are at least 1 / `alpha` time steps apart on average, and late changes
+    are detected sooner.
+
+    The first claim is about the expected loss given all rows before. The second needs no reference: each
+    event happens with its stated probability.
+
+    Threads may share a monitor; they take turns. A copy is independent of the original.
+
+    Parameters
+    ----------
+    reference : float or Scorecard or path, optional
+        The baseline mean loss: a known number, or a card (or the file of a saved one). From a card, an
+        upper confidence bound is used, whose error is part of `alpha`; its cautions are in `cautions`.
+        Without a reference only calibration is monitored.
+    rule : Rule or str, optional
+        The rule that scores rows; by default `rps` for ordered classes, else `brier`. Losses of unbounded
+        rules are capped at ten times the tolerated mean, which can only delay an alarm.
+    tolerance : float, default 0
+        How much the mean loss may rise above the reference without an alarm.
+    alpha : float, default 0.05
+        The probability of ever raising a false alarm, or the rate of them per time step.
+    ordered : bool, default False
+        Whether the classes are ordered, so that events are thresholds.
+    unit : {"row", "group", "time"}, optional
+        Units that are independent given the past: rows, groups of rows (patients), or whole time steps, whose
+        rows may depend on each other in any way. By default groups if there are any; else time steps if rows
+        have weights; else rows. By default the monitor also tests for dependence within time steps. Time
+        steps enter as a whole if it is found, and while there are fewer than ten, too few for a test.
+    by : str or sequence of str, default ()
+        Names of subgroups whose calibration is monitored as well.
+    false_alarms : {"ever", "rate"}, default "ever"
+        What `alpha` bounds.
+
+    See Also
+    --------
+    ConfidenceSequence : Compare two models while the data come in.
+    evaluate : The card of a batch, which can serve as the reference.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas (2024), doi:10.1093/jrsssb/qkad009, for betting; Vovk and Wang (2021),
+    doi:10.1214/20-AOS2020, for e-values; Shin, Ramdas and Rinaldo (2024), arXiv:2203.03532, for detectors
+    that restart.
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = vx.Monitor(0.40, rule="brier")
+    >>> for day in range(30):
+    ...     p = rng.uniform(0.1, 0.9, 200)
+    ...     truth = p if day < 20 else p**2
+    ...     alarm = monitor.update(rng.random(200) < truth, p, time=day)
+    ...     if alarm is not None:
+    ...         break
+    >>> day, monitor.began
+    (23, (20, 20, 20))
+    """
+
+    def __init__(
+        self,
+        reference: float | Scorecard | str | Path | None = None,
+        *,
+        rule: Rule | str | None = None,
+        tolerance: float = 0.0,
+        alpha: float = 0.05,
+        ordered: bool = False,
+        unit: Unit | None = None,
+        by: str | Sequence[str] = (),
+        false_alarms: Literal["ever", "rate"] = "ever",
+    ) -> None:
+        # One thread takes in rows at a time.
+        self._turn = RLock()
+        # The file of the state as last loaded or saved, with a hash of its content.
+        self._file: tuple[Path, str] | None = None
+        self._state = State(
+            Settings.of(
+                reference,
+                rule=rule,
+                tolerance=tolerance,
+                alpha=alpha,
+                ordered=ordered,
+                unit=unit,
+                by=by,
+                false_alarms=false_alarms,
+            )
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the monitor: rule, reference, tolerance, alpha and others."""
+        return self._state.settings
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that scores rows."""
+        return self.settings.rule
+
+    @property
+    def unit(self) -> Unit | None:
+        """The units that are independent given the past; None before the first rows."""
+        return self.settings.unit
+
+    @property
+    def classes(self) -> tuple[Hashable, ...] | None:
+        """The names of the classes, if they have any."""
+        return None if self._state.kind is None else self._state.kind.classes
+
+    # ---- rows come in --------------------------------------------------------------------------------
+
+    @reads
+    @_in_turn
+    def observe(
+        self,
+        y: object,
+        p: object = None,
+        *,
+        time: Any,
+        by: Mapping[str, Any] | None = None,
+        **read: Unpack[RowOptions],
+    ) -> Breakdown:
+        """Sum up rows without taking them in: sums of shards of a time step merge, and `add` takes them in.
+
+        Parameters
+        ----------
+        y : array_like of shape (N,) or (N, K), or Handle
+            Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+            `scan` has opened, in place of both `y` and `p`, with the time among the columns of `by=`.
+        p
+        time : object
+            The time of the rows: one for all or one for each; for a handle the name of the column.
+        by : mapping of str to array_like of shape (N,), optional
+            Labels of subgroups, under the names in the monitor's `by`.
+        **read
+
+        Returns
+        -------
+        Breakdown
+            Sums by time step, with `merge`, `to_bytes` and `from_bytes`.
+        """
+        return self._observe(y, p, time, by, read, named=False)[0]
+
+    def _observe(
+        self, y: object, p: object, time: Any, by: Mapping[str, Any] | None, read: Any, *, named: bool
+    ) -> tuple[Breakdown, RowNames | None, int]:
+        """Sums by time step, names of the rows, and the number of known rows that were left out.
+
+        Only if `named`, rows are identified by the names in the handle, and known ones are left out.
+        """
+        settings = self.settings
+        handle = open_rows(y, p, single=True, ordered=settings.ordered or settings.rule.ordinal, **read)
+        kind = kind_of(handle, self._state.kind, ordered=settings.ordered)
+        part = handle.kept
+        if part is None:
+            column, unit = column_of(handle, time, settings.by), settings.unit or "row"
+        else:
+            column, unit = TIME, unit_of(part, settings.unit)
+            part = replace(part, by=labels_of(part.n_rows, time, by, settings.by))
+        recipe = StepRecipe(
+            handle.one_model(),
+            settings.rule,
+            settings.ordered,
+            settings.bounds(handle.n_classes),
+            column,
+            settings.by,
+            unit,
+            stated=settings.unit is not None or part is not None,
+        )
+        names, n_known = None, 0
+        if part is not None:
+            steps: Breakdown = recipe.take(part)
+        elif not named:
+            steps = handle.summarise({"steps": recipe})["steps"]
+        else:
+            of_names = NamesRecipe(recipe.model, kind.classes)
+            summaries = handle.summarise({"steps": recipe, "names": of_names})
+            steps, names = summaries["steps"], summaries["names"]
+            known = self._state.pending.known_among(names.names, names.outcomes, names.numbers)
+            n_known = len(known)
+            if n_known:
+                left_out = tuple(sorted(known.tolist()))
+                steps = handle.summarise({"steps": replace(recipe, left_out=left_out)})["steps"]
+        self._state.kind, self._state.settings = kind, replace(settings, unit=unit)
+        return steps, names, n_known
+
+    @reads
+    @_in_turn
+    def update(
+        self,
+        y: object,
+        p: object = None,
+        *,
+        time: Any,
+        by: Mapping[str, Any] | None = None,
+        ids: object | None = None,
+        **read: Unpack[RowOptions],
+    ) -> Alarm | None:
+        """Take in rows with known outcomes, in order of time, and return the alarm if there is one.
+
+        Parameters
+        ----------
+        y : array_like of shape (N,) or (N, K), or Handle
+            Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+            `scan` has opened, in place of both `y` and `p`, with the time among the columns of `by=`.
+        p
+        time : object
+            The time of the rows: one for all or one for each; for a handle the name of the column. Times are
+            numbers, texts, dates or datetimes, and never go back.
+        by : mapping of str to array_like of shape (N,), optional
+            Labels of subgroups, under the names in the monitor's `by`.
+        ids : array_like of shape (N,), optional
+            Names of the rows. Rows that were taken in before are ignored; if their outcome differs, that is
+            an error. A handle that was opened with `id=` has its own.
+        **read
+
+        Returns
+        -------
+        Alarm or None
+            The alarm, as in `alarm`.
+        """
+        before = self._state.kind, self._state.settings
+        try:
+            return self._update(y, p, time, by, ids, read)
+        except InputError:
+            self._state.kind, self._state.settings = before
+            raise
+
+    def _update(
+        self, y: object, p: object, time: Any, by: Mapping[str, Any] | None, ids: object | None, read: Any
+    ) -> Alarm | None:
+        pending = self._state.pending
+        if isinstance(y, Handle):
+            steps, row_names, _ = self._observe(y, p, time, by, read, named=True)
+            alarm = self.add(steps) if steps.by_label else self.alarm
+            if row_names is not None:
+                pending.note_hashes(row_names.names, row_names.outcomes)
+            return alarm
+        names, outcomes = [], np.zeros(0)
+        if ids is not None:
+            outcomes = to_host(to_array(y, "y")[0])
+            names = pending.names(ids, len(outcomes))
+            new = pending.new_rows(names, outcomes)
+            if not len(new):
+                return self.alarm
+            if len(new) < len(names):
+                names, outcomes = [names[i] for i in new.tolist()], outcomes[new]
+                y, p, time = (_rows_at(argument, new) for argument in (y, p, time))
+                by = {
+                    name: _rows_at(labels, new) for name, labels in named_labels(by, self.settings.by).items()
+                }
+                read = {k: _rows_at(v, new) if k in ("weights", "groups") else v for k, v in read.items()}
+        alarm = self.add(self._observe(y, p, time, by, read, named=False)[0])
+        pending.note(names, outcomes)
+        return alarm
+
+    @_in_turn
+    def add(self, steps: Breakdown) -> Alarm | None:
+        """Take in the sums of one or more time steps, from `observe`.
+
+        Parameters
+        ----------
+        steps : Breakdown
+            The sums; those of shards of one step are merged first.
+
+        Returns
+        -------
+        Alarm or None
+            The alarm, as in `alarm`.
+        """
+        state, unit = self._state, self.unit
+        assert unit is not None
+        if state.periods:
+            check_times(steps, state.periods[-1].time, unit)
+        times = in_order(steps)
+        if state.ledger is None:
+            state.ledger = state.new_ledger()
+        ledger, periods = state.ledger, state.periods
+        for time in times:
+            by_scope = {scope: Step.of(sums, unit) for scope, sums in scopes_of(steps[time])}
+            opens = not periods or periods[-1].time != time
+            if opens and periods:
+                state.dependence.note(periods[-1].steps)
+            ledger.bet(by_scope, opens=opens)
+            logs = ledger.logs()
+            by_target = dict(zip(ledger.targets, logs.tolist(), strict=True))
+            now = Period(time, by_scope, ledger.total(logs), by_target)
+            if opens:
+                periods.append(now)
+            else:
+                periods[-1] = periods[-1].plus(now)
+            if state.alarm is None and now.evidence >= -math.log(self.settings.level):
+                state.alarm = alarm_at(ledger, periods, self.settings)
+        return self.alarm
+
+    # ---- outcomes that come late ---------------------------------------------------------------------
+
+    @reads
+    @_in_turn
+    def predict(
+        self,
+        p: object,
+        ids: object,
+        *,
+        time: Any = None,
+        by: Mapping[str, Any] | None = None,
+        **read: Unpack[RowOptions],
+    ) -> None:
+        """Note forecasts before their outcomes are known.
+
+        Forecasts that were noted before are ignored; a different forecast of the same row is an error.
+
+        Parameters
+        ----------
+        p : array_like of shape (N, K) or (N,), or TopLists
+            Forecasts: probabilities of the K classes, or lists of the most likely ones.
+        ids : array_like of shape (N,)
+            Names of the rows, by which `outcomes` finds them.
+        time : object, optional
+            When the forecasts were made: one time for all or one for each. `lateness` uses it.
+        by : mapping of str to array_like of shape (N,), optional
+            Labels of subgroups, under the names in the monitor's `by`.
+        **read
+        """
+        state, settings = self._state, self.settings
+        y = stand_ins(p, read.get("classes"))
+        names = state.pending.names(ids, len(y))
+        form: dict[str, Any] = {**read, "raters": None}
+        handle = open_rows(y, p, single=True, **form)
+        kind = kind_of(handle, state.kind, ordered=settings.ordered)
+        part = handle.kept
+        assert part is not None
+        rows, n = part.rows, len(y)
+        rows.check()
+        columns = labels_of(n, time, by, settings.by)
+        forecasts: Any
+        if isinstance(rows, ListRows) and isinstance(p, TopLists):
+            forecasts = waiting_lists(p, rows.vocabulary)
+            expected = expected_of_lists(settings.rule, rows)
+        else:
+            forecasts = probabilities(part, handle.one_model())
+            expected = expected_of_itself(settings.rule, forecasts)
+        groups = [None] * n if rows.groups is None else rows.groups.labels[rows.groups.codes].tolist()
+        weights = [None] * n if rows.weights is None else np.asarray(to_host(rows.weights), float).tolist()
+        waiting = map(
+            Waiting,
+            forecasts,
+            expected.tolist(),
+            [len(state.periods)] * n,
+            [None] * n if time is None else in_plain_times(columns[TIME]).tolist(),
+            zip(*(columns[name].tolist() for name in settings.by), strict=True) if settings.by else [()] * n,
+            groups,
+            weights,
+        )
+        state.pending.predict(names, list(waiting))
+        state.kind = kind
+
+    @_in_turn
+    def outcomes(
+        self,
+        ids: object,
+        y: object,
+        *,
+        time: Any,
+        raters: Literal["shares", "counts", "columns"] | None = None,
+    ) -> Alarm | None:
+        """Take in outcomes of forecasts that `predict` noted, at the time of the outcomes.
+
+        This is valid if the delay of an outcome does not depend on the outcome. `lateness` checks this.
+
+        Parameters
+        ----------
+        ids : array_like of shape (N,)
+            Names of the rows. Repeated outcomes are ignored; different ones are an error.
+        y : array_like of shape (N,) or (N, K)
+            Outcomes: class positions, labels found in the classes, one-hot rows, or shares of classes (see
+            `raters`).
+        time : object
+            When the outcomes came: one time for all or one for each.
+        raters : {"shares", "counts", "columns"}, optional
+            The form of a 2-D `y` if several raters labelled each row, as in `update`.
+
+        Returns
+        -------
+        Alarm or None
+            The alarm, as in `alarm`.
+        """
+        state = self._state
+        pending, values = state.pending, to_host(to_array(y, "y")[0])
+        names = pending.names(ids, len(values))
+        new, rows = pending.waiting(names, values)
+        if not rows:
+            return self.alarm
+        assert state.kind is not None
+        outcomes, time = values[new], _rows_at(time, new)
+        p, classes = together([row.p for row in rows], state.kind.n_classes), self.classes
+        read: dict[str, Any] = {"classes": classes, "raters": raters}
+        columns: dict[str, Any] = {
+            "by": {name: [row.by[i] for row in rows] for i, name in enumerate(self.settings.by)},
+            "groups": None if rows[0].group is None else [row.group for row in rows],
+            "weights": None if rows[0].weight is None else [row.weight for row in rows],
+        }
+        times = in_plain_times(np.full(len(rows), time) if np.ndim(time) == 0 else time).tolist()
+        check_later(rows, times, [names[i] for i in new.tolist()])
+        losses = np.asarray(to_host(self.rule.samples(outcomes, p, **read)), float)
+        alarm = self.update(outcomes, p, time=time, **read, **columns)
+        pending.note([names[i] for i in new.tolist()], outcomes)
+        pending.note_late(lags_of(rows, times, len(state.periods) - 1), losses)
+        return alarm
+
+    @property
+    def pending(self) -> int:
+        """The number of forecasts without an outcome."""
+        return self._state.pending.n
+
+    @property
+    def expected_loss(self) -> float:
+        """An estimate of the mean loss of forecasts without known outcomes.
+
+        It is the loss that these forecasts expect of themselves, times the ratio of actual to expected loss
+        so far. It assumes that calibration does not change. NaN if nothing is pending.
+        """
+        pending = self._state.pending
+        if not pending.n:
+            return math.nan
+        ratio = loss_ratio(self._state.periods)
+        return pending.expected * (1.0 if math.isnan(ratio) else ratio)
+
+    @property
+    def lateness(self) -> str:
+        """A caution if losses of late outcomes differ from those of early ones; else empty."""
+        return lateness_of(self._state.pending.lateness)
+
+    # ---- results -------------------------------------------------------------------------------------
+
+    @property
+    def alarm(self) -> Alarm | None:
+        """The first alarm, if there was one. It stays until `acknowledge`."""
+        return self._state.alarm
+
+    @property
+    def began(self) -> tuple[Any, Any, Any] | None:
+        """When the change began: the likeliest time step, and the earliest and latest plausible one."""
+        return onset_at(self._state)
+
+    @property
+    def evidence(self) -> float:
+        """The evidence so far that something has changed: an alarm is raised at `threshold`."""
+        return evidence_of(self._state.periods)
+
+    @property
+    def threshold(self) -> float:
+        """The evidence that raises an alarm: 1 / `alpha`, after subtracting the error of the reference."""
+        return 1 / self.settings.level
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows so far."""
+        return sum(period.whole.n_rows for period in self._state.periods)
+
+    @property
+    def history(self) -> MonitorHistory:
+        """Loss, calibration and evidence of each time step."""
+        return self._state.history()
+
+    def joined_history(self, most: int = 60) -> MonitorHistory:
+        """The history with neighbouring time steps joined, as figures show it.
+
+        Parameters
+        ----------
+        most : int, default 60
+            The largest number of steps.
+
+        Returns
+        -------
+        MonitorHistory
+            The steps; each has the time of its first.
+        """
+        check_count("most", most)
+        return self._state.history(most)
+
+    def _findings(self) -> list[Finding]:
+        return findings_of(self._state)
+
+    def _tested_together(self) -> str:
+        return "All claims share the probability of a false alarm."
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Cautions about the reference, and about dependence within time steps."""
+        return cautions_of(self._state)
+
+    @_in_turn
+    def acknowledge(self, reference: float | Scorecard | str | Path | None = None) -> None:
+        """Restart after an alarm: history stays, bets are reset.
+
+        Each restart has its own `alpha`.
+
+        Parameters
+        ----------
+        reference : float or Scorecard or path, optional
+            A new reference; by default the old one.
+        """
+        state = self._state
+        if reference is not None:
+            state.settings = state.settings.with_reference(reference)
+        state.alarm, state.ledger = None, None
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mean loss of each time step and the evidence below it.
+
+        Parameters
+        ----------
+        ax : sequence of two Axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The losses above the evidence.
+        """
+        from verax.display.panels import draw_panels
+
+        return draw_panels(self.joined_history()._panels(self.began), ax, width=6.5, height=2.15)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state of the monitor as strict JSON."""
+        settings, began, alarm, expected = self.settings, self.began, self.alarm, self.expected_loss
+        return {
+            "verax": __version__,
+            "rule": repr(settings.rule),
+            "reference": settings.reference,
+            "tolerance": settings.tolerance,
+            "alpha": settings.alpha,
+            "false_alarms": settings.false_alarms,
+            "unit": settings.unit,
+            "n_rows": self.n_rows,
+            "evidence": self.evidence,
+            "threshold": self.threshold,
+            "alarm": None if alarm is None else alarm.to_dict(),
+            "began": None if began is None else [str(time) for time in began],
+            **self._concluded(),
+            "cautions": list(self.cautions),
+            "pending": self.pending,
+            "expected_loss": None if math.isnan(expected) else expected,
+            "lateness": self.lateness,
+            "periods": [line.to_dict() for line in self.history.lines],
+        }
+
+    def __repr__(self) -> str:
+        return f"verax monitor of {name_of(self.rule)}: {self.verdict}"
+
+    # ---- state ---------------------------------------------------------------------------------------
+
+    def knows_file(self, digest: str) -> bool:
+        """Whether a file with this content was taken in before.
+
+        Parameters
+        ----------
+        digest : str
+            A hash of its content.
+
+        Returns
+        -------
+        bool
+            Whether it was.
+        """
+        return digest in self._state.files
+
+    def note_file(self, digest: str, name: str) -> None:
+        """Note that a file was taken in.
+
+        Parameters
+        ----------
+        digest : str
+            A hash of its content.
+        name : str
+            Its name.
+        """
+        self._state.files[digest] = name
+
+    @_in_turn
+    def save(self, path: str | Path) -> None:
+        """Write the state to a file: whole or not at all.
+
+        If another process has changed the file since this monitor was loaded from it or saved to it, saving
+        is refused, because the rows of the other process would be lost. `verax monitor` waits instead.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. An existing one is replaced when the new one is complete.
+        """
+        path = as_path(path)
+        with locked(path):
+            save_locked(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Monitor
+            The saved monitor.
+        """
+        path = as_path(path)
+        check_regular(path)
+        content = path.read_bytes()
+        try:
+            monitor = cls.from_bytes(content)
+            monitor._file = path.resolve(), _digest(content)
+            return monitor
+        except InputError as error:
+            raise error.replace(source=str(path)) from None
+
+    @_in_turn
+    def to_bytes(self) -> bytes:
+        """The state as bytes that `from_bytes` reads, without pickle."""
+        return self._state.to_bytes()
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        """Copy the state, for copies and pickles."""
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The monitor that `to_bytes` wrote; other bytes are refused.
+
+        Parameters
+        ----------
+        data : bytes
+            The result of `to_bytes`.
+
+        Returns
+        -------
+        Monitor
+            The saved monitor.
+        """
+        monitor = cls()
+        monitor._state = State.from_bytes(data)
+        return monitor
+
+
+def _rows_at(values: Any, places: Any) -> Any:
+    """The rows of an argument at some places; scalars stay."""
+    if isinstance(values, TopLists):
+        return values[places]
+    if values is None or np.ndim(values) == 0:
+        return values
+    return np.asarray(values)[places]
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def save_locked(monitor: Monitor, path: Path) -> None:
+    """Write the state to a file that this process has locked."""
+    known, place = monitor._file, path.resolve()
+    if known is not None and known[0] == place and path.is_file() and _digest(path.read_bytes()) != known[1]:
+        raise InputError(
+            f"{path} must not have changed since this monitor was loaded from it or saved to it",
+            argument="path",
+            kind="file",
+            remedies=[Remedy("Load it again, take in the new rows, and save it.")],
+        )
+    content = monitor.to_bytes()
+    with written(path) as new:
+        new.write_bytes(content)
+    monitor._file = place, _digest(content)
+
+
+def observe_new(monitor: Monitor, handle: Handle, time: str) -> tuple[Breakdown, int]:
+    """Sum the new rows of a handle and note their names; the second value is the number of known rows."""
+    steps, names, n_known = monitor._observe(handle, None, time, None, {}, named=True)
+    if names is not None:
+        monitor._state.pending.note_hashes(names.names, names.outcomes)
+    return steps, n_known
+
+
+def assume_unit(monitor: Monitor, unit: Unit | None, *, stated: bool) -> None:
+    """Set the unit, if none is set yet; a stated unit ends the tests for dependence."""
+    state = monitor._state
+    if unit is None or state.settings.unit not in (None, unit):
+        return
+    state.settings = replace(state.settings, unit=unit, unit_stated=stated or state.settings.unit_stated)
+    if state.ledger is not None and state.settings.unit_stated:
+        state.ledger.dependence = None
+
+
+def has_waited(monitor: Monitor) -> bool:
+    """Whether the monitor knows rows by name, such as forecasts noted before their outcomes."""
+    return monitor._state.pending.begun
+
+
+def classes_listed(monitor: Monitor) -> tuple[Hashable, ...] | None:
+    """The classes named by lists without an outcome; None if forecasts are distributions."""
+    state = monitor._state
+    return state.pending.listed if state.kind is not None and state.kind.lists else None

@@ -1,0 +1,289 @@
+"""Results of a monitor: its alarm, and its history by time step."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from verax.common.checks import check_choice
+from verax.common.faces import Key
+from verax.common.results import Result
+from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
+from verax.inference.intervals import Interval
+from verax.wings.monitor.evidence import Target
+from verax.wings.monitor.periods import Period, loss_interval
+from verax.wings.monitor.steps import CLAIMED, HAPPENED, LOSS, OF_EVENT, PER_EVENT, SAMPLED, STATED
+
+if TYPE_CHECKING:
+    from verax.display.figures import Panel
+
+# Number of time steps in tables; data frames and JSON have all.
+SHOWN = 60
+# A larger logarithm of evidence overflows.
+_MOST = 700.0
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm: when, and why.
+
+    Attributes
+    ----------
+    time : object
+        The time step that raised it.
+    targets : tuple
+        The claims that fail, strongest evidence first, as (column of subgroups or "", label or None, "loss"
+        or the name of an event).
+    reasons : tuple of str
+        The same in words.
+    kind : str
+        The kind of change, in words.
+    located : bool
+        Whether these claims fail individually. If not, only all claims together fail, and the alarm names the
+        one with the strongest evidence.
+
+    Examples
+    --------
+    >>> Alarm(3, (("", None, "loss"),), ("brier is above 0.2",), "unknown", True)
+    verax alarm at 3: brier is above 0.2
+    """
+
+    time: Any
+    targets: tuple[Target, ...]
+    reasons: tuple[str, ...]
+    kind: str
+    located: bool
+
+    def __repr__(self) -> str:
+        return f"verax alarm at {self.time}: {'; '.join(self.reasons)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        return {
+            "time": str(self.time),
+            "targets": [
+                {"by": column or None, "label": None if label is None else str(label), "claim": name}
+                for column, label, name in self.targets
+            ],
+            "reasons": list(self.reasons),
+            "kind": self.kind,
+            "located": self.located,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class MonitoredEvent:
+    """The forecasts of an event in one time step.
+
+    Attributes
+    ----------
+    stated, happened : float
+        Its mean probability and its frequency.
+    evidence : float
+        The evidence so far that its probabilities are wrong.
+    """
+
+    stated: float
+    happened: float
+    evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class MonitoredStep:
+    """One time step.
+
+    Attributes
+    ----------
+    time : object
+        The time.
+    n_rows : int
+        The number of rows.
+    loss : float
+        Their mean loss.
+    interval : Interval
+        Its confidence interval, for this step alone.
+    expected_loss : float or None
+        The mean loss that the forecasts expect of themselves.
+    evidence : float
+        The evidence so far that something has changed.
+    events : mapping of str to MonitoredEvent
+        Mean probability, frequency and evidence, by event.
+    """
+
+    time: Any
+    n_rows: int
+    loss: float
+    interval: Interval
+    expected_loss: float | None
+    evidence: float
+    events: Mapping[str, MonitoredEvent]
+
+    @classmethod
+    def of(
+        cls, period: Period, events: Sequence[str], confidence: float, bounds: tuple[float, float]
+    ) -> MonitoredStep:
+        """The loss, evidence and frequencies from the sums of a step.
+
+        Parameters
+        ----------
+        period : Period
+            The sums of the step.
+        events : sequence of str
+            The names of the events.
+        confidence : float
+            Confidence level of the interval of the loss.
+        bounds : tuple of float
+            The smallest and the largest loss.
+
+        Returns
+        -------
+        MonitoredStep
+            Loss, evidence and frequencies of the step.
+        """
+        step = period.whole
+        sampled = float(step.means[SAMPLED])
+        by_event = {}
+        for e, name in enumerate(events):
+            at = OF_EVENT + PER_EVENT * e
+            log = period.logs.get(("", None, name), 0.0)
+            stated, happened = float(step.means[at + STATED]), float(step.means[at + HAPPENED])
+            by_event[name] = MonitoredEvent(stated, happened, math.exp(min(log, _MOST)))
+        return cls(
+            period.time,
+            step.n_rows,
+            float(step.means[LOSS]),
+            loss_interval(step, confidence, bounds),
+            float(step.means[CLAIMED]) / sampled if sampled > 0 else None,
+            math.exp(min(period.evidence, _MOST)),
+            by_event,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        interval = self.interval
+        return {
+            "time": str(self.time),
+            "n_rows": self.n_rows,
+            "loss": self.loss,
+            "low": None if math.isnan(interval.low) else interval.low,
+            "high": None if math.isnan(interval.high) else interval.high,
+            "expected_loss": self.expected_loss,
+            "evidence": self.evidence,
+            "events": {name: dict(vars(event)) for name, event in self.events.items()},
+        }
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MonitorHistory(Tabled, Result):
+    """Loss, calibration and evidence of each time step.
+
+    Attributes
+    ----------
+    lines : tuple of MonitoredStep
+        The time steps, in order.
+    rule : str
+        The rule that scores rows.
+    events : tuple of str
+        The events whose probabilities are monitored.
+    reference, tolerated : float or None
+        The reference, and the largest mean loss that raises no alarm.
+    threshold : float
+        The evidence that raises an alarm.
+    confidence : float
+        Confidence level of the intervals, each for its own time step.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> monitor = vx.Monitor(0.4)
+    >>> for day in range(2):
+    ...     monitor.update([0, 1, 1], [0.3, 0.6, 0.9], time=day)
+    >>> [line.n_rows for line in monitor.history.lines]
+    [3, 3]
+    """
+
+    lines: Annotated[tuple[MonitoredStep, ...], Key("periods")]
+    rule: str
+    events: tuple[str, ...]
+    reference: float | None
+    tolerated: float | None
+    threshold: float
+    confidence: float
+
+    def _panels(self, began: tuple[Any, Any, Any] | None) -> list[Panel]:
+        """Losses and evidence, as they are drawn; the time when a change `began` is marked."""
+        from verax.display.figures import Line, Panel
+
+        steps, places = self.lines, range(len(self.lines))
+        times = [str(step.time) for step in steps]
+        ends = [step.interval if step.interval.defined else (step.loss,) * 2 for step in steps]
+        losses = [Line("", places, [step.loss for step in steps], [(places, *zip(*ends, strict=True))])]
+        expected = [step.expected_loss for step in steps if step.expected_loss is not None]
+        if len(expected) == len(steps):
+            losses.append(Line("expected by the forecasts", places, expected, beside=True))
+        evidence = Line("", places, [max(step.evidence, 1e-12) for step in steps])
+        tolerated = [] if self.tolerated is None else [(self.tolerated, "tolerated")]
+        alarm = [(self.threshold, f"alarm at {self.threshold:.4g}")]
+        marked = None
+        if began is not None:
+            first, last = (bisect_right([step.time for step in steps], time) - 1 for time in began[1:])
+            marked = (first - 0.5, last + 0.5)
+        shared: dict[str, Any] = {"marked": marked, "times": times, "legend": ""}
+        what = "evidence of a change"
+        return [
+            Panel(losses, y=f"mean {self.rule}", levels=tolerated, **shared),
+            Panel([evidence], x="time", y=what, levels=alarm, log=True, **shared),
+        ]
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column("time", "time", right=False),
+            Column("n_rows", "rows", ","),
+            Column("loss", self.rule, ".4f"),
+            Column("low high", interval_head(self.confidence), ".4f", "interval"),
+            Column("expected_loss", "expected loss", ".4f"),
+            Column("evidence", "evidence", ".3g"),
+        ]
+
+    def _tables(self) -> list[Table]:
+        return [Table(self._columns(), self.lines[-SHOWN:])]
+
+    def _frame(self) -> Table:
+        return Table(self._columns(), self.lines)
+
+    def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["steps", "events"] = "steps") -> Any:
+        """One row per time step, or per time step and event, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+        of : {"steps", "events"}, default "steps"
+            What a row is: a time step, or an event in a time step.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
+        check_choice("of", of, ("steps", "events"))
+        if of == "steps":
+            return super().to_frame(kind)
+        pairs = [(line.time, name, event) for line in self.lines for name, event in line.events.items()]
+        columns: dict[str, list[Any]] = {
+            "time": [time for time, _, _ in pairs],
+            "event": [name for _, name, _ in pairs],
+        }
+        for what in ("stated", "happened", "evidence"):
+            columns[what] = [getattr(event, what) for _, _, event in pairs]
+        return data_frame(columns, kind)
+
+    def _heading(self) -> str:
+        return f"verax monitor of {self.rule}"
+
+    def _notes(self) -> list[str]:
+        n = len(self.lines)
+        return [f"The last {SHOWN} of {n:,} time steps."] if n > SHOWN else []

@@ -1,0 +1,1 @@
+"""Sample sizes: how many rows a difference or an interval width needs."""

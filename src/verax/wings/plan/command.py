@@ -1,0 +1,168 @@
+"""`verax plan`: how many rows would be enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from verax.cli import options
+from verax.cli.app import app, hand_over
+from verax.cli.arguments import Typed
+from verax.cli.comparing import Missing, ModelColumn, SharedIds
+from verax.cli.models import separate_rows
+from verax.cli.options import reads_files, split
+from verax.cli.output import Json, draw_to, show
+from verax.errors import InputError
+from verax.inputs.reading import Reading
+from verax.wings.evals.cli.grading import are_grades
+
+Difference = Annotated[
+    float | None,
+    typer.Option(metavar="LOSS", help="Difference of mean losses to detect; by default that of the pilot."),
+]
+Width = Annotated[
+    float | None,
+    typer.Option(metavar="LOSS", help="Half-width of the confidence interval."),
+]
+Margin = Annotated[
+    float | None,
+    typer.Option(metavar="LOSS", help="Noninferiority margin: acceptable loss increase of the first model."),
+]
+Models = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="The two models to compare, if there are more in the files."),
+]
+Power = Annotated[float, typer.Option(metavar="SHARE", help="The probability of showing it.")]
+RowsPerGroup = Annotated[
+    float | None,
+    typer.Option(metavar="N", help="Rows per group, if it differs from the pilot."),
+]
+PowerPlot = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw the power against the number of rows.")
+]
+
+_EXAMPLES = """Examples: `verax plan new=a.parquet old=b.parquet --difference 0.01`,
+`verax plan a.parquet b.parquet --rule brier --margin 0.005 --groups site --plot power.png`,
+`verax plan a.parquet --rule accuracy --width 0.02`,
+`verax plan --rule brier --difference 0.02`"""
+
+
+@app.command(epilog=_EXAMPLES)
+@reads_files(
+    lists=True,
+    without={
+        "by": "pass files with the rows of one subgroup",
+        "weights_are": "weights are importance weights here",
+        "html": "`verax compare --html` writes the report",
+        "save": "`verax evaluate --save` saves mergeable results",
+        "require": "`verax compare --require 'difference.high<0.01'` checks bounds",
+    },
+)
+def plan(
+    reading: Reading,
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE...]",
+            help="The pilot: a file for each of one or two models, also as name=FILE. Without one the spread "
+            "is the largest that --rule allows.",
+        ),
+    ] = None,
+    difference: Difference = None,
+    width: Width = None,
+    margin: Margin = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="The rule; for one model also a metric or measure, such as accuracy or auc.",
+        ),
+    ] = None,
+    models: Models = None,
+    power: Power = 0.9,
+    rows_per_group: RowsPerGroup = None,
+    shared_ids: SharedIds = False,
+    model_column: ModelColumn = None,
+    missing: Missing = "refuse",
+    plot: PowerPlot = None,
+    confidence: options.Confidence = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Plan the number of rows for a difference or an interval width.
+
+    Two models are compared on the rows of the pilot, as `verax compare` does; one is planned for by the
+    width of its interval. With --groups the answer is a number of groups, and what more rows of the same
+    groups would be worth.
+    """
+    from verax.files import name_files
+
+    wanted: dict[str, Any] = {"difference": difference, "width": width, "margin": margin, "power": power}
+    wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
+    if not given:
+        show_plan(None, wanted, {}, [], plot=plot, as_json=as_json)
+        return
+    if are_grades(next(iter(name_files(given[:1]).values())), replace(reading, model_column=model_column)):
+        hand_over("evals plan", "These are graded answers")
+        return
+    if model_column is not None or missing != "refuse":
+        from verax.analyses.comparison.compare import compare
+
+        rules = None if rule is None else [rule]
+        several = separate_rows(given, reading, rules, model_column=model_column)
+        asked: dict[str, Any] = {
+            **several.arguments(),
+            "missing": missing,
+            **({"rule": rules} if rules else {}),
+        }
+        pilot, files = compare(**asked), dict(several.files)
+        said = several.about.reading_lines()
+    else:
+        rows, files, said = _pilot(given, reading, shared_ids)
+        pilot, wanted["ordered"] = rows, reading.ordered
+    show_plan(pilot, wanted, files, said, plot=plot, as_json=as_json)
+
+
+def show_plan(
+    pilot: Any,
+    wanted: dict[str, Any],
+    files: dict[str, str],
+    said: list[str],
+    *,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the plan for a pilot: rows, a comparison, or a card of grades; None for no pilot."""
+    from verax.wings.plan.analysis import plan as size
+
+    pair = tuple(split(wanted["models"])) or None
+    if pair is not None and len(pair) != 2:
+        raise InputError("must be two names, such as new,old", argument="models", values=[wanted["models"]])
+    asked = {**wanted, "models": pair}
+    sizes = size(pilot, **asked)
+    if plot is not None:
+        draw_to(plot, sizes.plot())
+    show(
+        {"files": files, "plan": sizes.to_dict(stored=False)},
+        [*said, *([""] if said else []), sizes._text()],
+        as_json=as_json,
+        verdict=sizes.verdict.with_source(Typed.source()),
+        plot=plot,
+    )
+
+
+def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, dict[str, str], list[str]]:
+    """The rows of one model or of several, the files of each, and how these were read."""
+    from verax.cli.models import open_models, paths_of
+    from verax.cli.opening import Opened
+    from verax.files import name_files
+
+    if not reading.several and len(name_files(given)) == 1:
+        opened = Opened.of(given, reading)
+        rows = opened.in_order(reading.ordered)
+        return rows.handle, dict(opened.files), rows.reading_lines()
+    paths = paths_of(given, reading)
+    several, about = open_models(paths, reading, ordered=reading.ordered, shared_ids=shared_ids)
+    return several.handle, dict(several.files), about.reading_lines()

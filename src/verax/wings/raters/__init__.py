@@ -1,0 +1,1 @@
+"""How much raters disagree, and how many raters a forecast is worth."""

@@ -1,0 +1,1 @@
+"""Recalibration of forecasts, and what it would gain."""

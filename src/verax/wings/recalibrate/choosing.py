@@ -1,0 +1,522 @@
+"""The choice among methods by cross-validation, and cross-validation of the choice itself.
+
+Rows are dealt out to folds. A configuration is fitted without each fold, which gives the loss on rows that
+the fit has not seen, and without each pair of folds: for the rows outside of one fold, that is a
+cross-validation of their own. So the choice that would have been made without a fold is known, and what it
+loses there.
+
+A blend is a weighted average of all methods. A method whose held-out rows lose d more in all than those
+of the best has the weight exp(-d / (2 c)), where that of the best is one and c is the scale of the rule's
+noise (`scaling.noise_of`), one for the log score. Doing nothing is one of the methods. Where no method
+stands out the average is of many, and varies less than any of them; with many rows it becomes the best
+one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.comparison.compare import compare_losses
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.dealing import n_units
+from verax.common.caching import cached_property
+from verax.common.stages import stage
+from verax.engines.differences import PairedTally
+from verax.inference.estimates import Estimate, Units
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups, counts_by_kind
+from verax.scores.base import Rule, losses_of
+from verax.scores.registry import name_of
+from verax.wings.recalibrate.fitting import configurations_of, fit
+from verax.wings.recalibrate.forms import CalibrationMap
+from verax.wings.recalibrate.records import BEST, BLEND, Gain, Trial, no_gain
+from verax.wings.recalibrate.rows import MOST_ROWS, Configuration, FittingRows, zero_counts_as
+from verax.wings.recalibrate.scaling import noise_of
+
+# A method is taken if a one-sided t test says, at this level, that it gains on rows that no fit has seen.
+LEVEL = 0.05
+# Probabilities of several forms that are scored at once: a pass over few rows takes its time to begin.
+_TOGETHER = 2**16
+# A simpler method is taken instead of the best one if it loses no more than a standard error more, which is
+# what a one-sided test at this level says.
+_ONE_STANDARD_ERROR = 0.15865525393145707
+
+
+@dataclass(frozen=True)
+class Folded(ABC):
+    """Valid rows with their folds: what methods are fitted to and measured on.
+
+    Attributes
+    ----------
+    y : (N,) int array
+        Positions of outcomes: among the classes, or in top lists.
+    weights, groups
+        Weights and groups or None.
+    rule : Rule
+        The rule that is minimised and measured.
+    folds : (N,) int array
+        The fold of each row, 0 to n_folds - 1.
+    """
+
+    y: Ints
+    weights: Floats | None
+    groups: Groups | None
+    rule: Rule
+    folds: Ints
+    seed: int
+
+    @property
+    def n_folds(self) -> int:
+        return int(self.folds.max()) + 1
+
+    def fitted(
+        self,
+        configurations: Sequence[Configuration],
+        without: Sequence[int],
+        near: Mapping[Configuration, CalibrationMap] | None = None,
+    ) -> dict[Configuration, CalibrationMap]:
+        """Configurations fitted to all rows but those of some folds.
+
+        Searches begin at `near`; without it, that of a method begins at its last configuration.
+        """
+        kept = np.flatnonzero(~np.isin(self.folds, without))
+        fit_to = self.fits_to(kept, None if self.weights is None else self.weights[kept])
+        maps: dict[Configuration, CalibrationMap] = {}
+        before: dict[str, CalibrationMap] = {}
+        for how in configurations:
+            begin = before.get(how.method) if near is None else near[how]
+            maps[how] = before[how.method] = fit_to(how, begin)
+        return maps
+
+    @abstractmethod
+    def fits_to(
+        self, rows: Ints, weights: Floats | None
+    ) -> Callable[[Configuration, CalibrationMap | None], CalibrationMap]:
+        """Fits a configuration to some rows, which have these weights; the search begins at a form."""
+
+    @abstractmethod
+    def losses(self, forms: Sequence[CalibrationMap], rows: Ints) -> Floats:
+        """The loss of each form on each of some rows, (F, n)."""
+
+    @abstractmethod
+    def held_out(self, forms: Sequence[CalibrationMap]) -> Any:
+        """All rows, those of each fold as its form recalibrates them."""
+
+    def unseen_cost(self, forms: Sequence[CalibrationMap]) -> float | None:
+        """The loss of forms beyond that of the forecasts in a row whose most likely class is wrong.
+
+        None where some held-out row shows it, so that losses tell.
+        """
+        return None
+
+
+@dataclass(frozen=True)
+class FoldedRows(Folded):
+    """Full distributions with their folds.
+
+    Attributes
+    ----------
+    p : (N, K) array
+        Probabilities.
+    ordered : bool
+        Whether the classes have an order.
+    """
+
+    p: Floats
+    ordered: bool
+
+    @cached_property
+    def _given(self) -> FittingRows:
+        return FittingRows.of(self.y, self.p, None)
+
+    def fits_to(
+        self, rows: Ints, weights: Floats | None
+    ) -> Callable[[Configuration, CalibrationMap | None], CalibrationMap]:
+        some = self._given.taken(rows, weights)
+
+        def fit_to(how: Configuration, near: CalibrationMap | None) -> CalibrationMap:
+            return fit(how, some, self.rule, ordered=self.ordered, seed=self.seed, near=near)
+
+        return fit_to
+
+    def losses(self, forms: Sequence[CalibrationMap], rows: Ints) -> Floats:
+        y, p = self.y[rows], self.p[rows]
+        n_together = max(1, _TOGETHER // max(p.size, 1))
+        losses = []
+        for start in range(0, len(forms), n_together):
+            some = forms[start : start + n_together]
+            after = np.concatenate([form.apply(p) for form in some])
+            losses += losses_of([self.rule], Forecasts(np.tile(y, len(some)), after))
+        return np.concatenate(losses).astype(float, copy=False).reshape(len(forms), len(y))
+
+    def held_out(self, forms: Sequence[CalibrationMap]) -> Floats:
+        p = np.empty(self.p.shape)
+        for v, form in enumerate(forms):
+            rows = self.folds == v
+            p[rows] = form.apply(self.p[rows])
+        return p
+
+    def unseen_cost(self, forms: Sequence[CalibrationMap]) -> float | None:
+        after, order = np.empty(self.p.shape), np.empty(self.p.shape, np.int64)
+        counts = np.ones(len(self.y), np.bool_) if self.weights is None else self.weights != 0
+        for v, form in enumerate(forms):
+            rows = np.flatnonzero((self.folds == v) & counts)
+            after[rows] = form.apply(self.p[rows])
+            order[rows] = np.argsort(after[rows], axis=1, kind="stable")
+            # Usually the first fold shows one.
+            if (order[rows, -1] != self.y[rows]).any():
+                return None
+        kept = np.flatnonzero(counts)
+        after, order = after[kept], order[kept]
+        pairs = (Forecasts(order[:, -2], p) for p in (self.p[kept], after))
+        before, then = (np.asarray(losses_of([self.rule], rows)[0], dtype=float) for rows in pairs)
+        weights = None if self.weights is None else self.weights[kept]
+        return mean_loss(then, weights) - mean_loss(before, weights)
+
+
+@dataclass
+class Trials:
+    """The losses of every configuration on rows that its fit has not seen.
+
+    Attributes
+    ----------
+    outer : dict
+        (N,) losses of each configuration, fitted without the row's fold.
+    inner : dict
+        (V, N) losses of each configuration, fitted without fold v and the row's own; NaN for rows of fold v.
+        Empty where nothing is chosen.
+    forms : dict
+        The fits without each fold.
+    whole : dict
+        The fits to all rows. The others begin their search there, which saves time; they end where the rows
+        they may see say.
+    """
+
+    sample: Folded
+    outer: dict[Configuration, Floats] = field(default_factory=dict)
+    inner: dict[Configuration, Floats] = field(default_factory=dict)
+    forms: dict[Configuration, list[CalibrationMap]] = field(default_factory=dict)
+    whole: dict[Configuration, CalibrationMap] = field(default_factory=dict)
+    # Losses in all rows of fits without a fold: the choice is fitted as one of the methods is.
+    _everywhere: dict[tuple[Configuration, int], Floats] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, sample: Folded, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
+        """Fit and measure everything; without `nested` only what no choice depends on.
+
+        All configurations are fitted to one part of the rows after the other, because they share what is made
+        of it. A fit without two folds serves the cross-validations without either of them.
+        """
+        n, n_folds = len(sample.y), sample.n_folds
+        members = [np.flatnonzero(sample.folds == v) for v in range(n_folds)]
+        trials = cls(
+            sample,
+            outer={how: np.empty(n) for how in configurations},
+            inner={how: np.full((n_folds, n), np.nan) for how in configurations if nested},
+            forms={how: [] for how in configurations},
+            whole=sample.fitted(configurations, []),
+        )
+        pairs = [*combinations(range(n_folds), 2)] if nested else []
+        n_fits = n_folds + len(pairs)
+        for v, rows in enumerate(members):
+            stage("cross-validation of recalibration", v, n_fits)
+            fits = sample.fitted(configurations, [v], trials.whole)
+            for (how, form), losses in zip(fits.items(), sample.losses([*fits.values()], rows), strict=True):
+                trials.forms[how].append(form)
+                trials.outer[how][rows] = losses
+        for done, (a, b) in enumerate(pairs, start=n_folds):
+            stage("cross-validation of recalibration", done, n_fits)
+            both = np.concatenate([members[a], members[b]])
+            without = np.repeat([b, a], [len(members[a]), len(members[b])])
+            fits = sample.fitted(configurations, [a, b], trials.whole)
+            for how, losses in zip(fits, sample.losses([*fits.values()], both), strict=True):
+                trials.inner[how][without, both] = losses
+        return trials
+
+    def selected(self, among: Sequence[Configuration], *, gated: bool) -> list[Configuration]:
+        """The configuration chosen without each fold, and last the one chosen by all rows."""
+        chosen = []
+        for v in range(self.sample.n_folds):
+            rows = np.flatnonzero(self.sample.folds != v)
+            chosen.append(self._best({how: self.inner[how][v][rows] for how in among}, rows, gated))
+        rows = np.arange(len(self.sample.y))
+        return [*chosen, self._best({how: self.outer[how] for how in among}, rows, gated)]
+
+    def _best(self, losses: dict[Configuration, Floats], rows: Ints, gated: bool) -> Configuration:
+        """The configuration with the smallest mean; if `gated`, the simplest that is as good, or none."""
+        sample = self.sample
+        w = None if sample.weights is None else sample.weights[rows]
+        means = {how: mean_loss(loss, w) for how, loss in losses.items()}
+        best, none = min(means, key=lambda how: means[how]), Configuration("none")
+        if not gated or best == none:
+            return best
+        labels = None if sample.groups is None else sample.groups.labels[sample.groups.codes[rows]]
+
+        def gains(how: Configuration, on: Configuration, level: float) -> bool:
+            return beyond_noise(losses[on], losses[how], w, labels, level)
+
+        if not gains(best, none, LEVEL):
+            return none
+
+        def is_as_good(how: Configuration) -> bool:
+            return gains(how, none, LEVEL) and not gains(best, how, _ONE_STANDARD_ERROR)
+
+        return next(how for how in losses if how == best or (how != none and is_as_good(how)))
+
+    def held_out(self, chosen: Sequence[Configuration]) -> Floats:
+        """The losses of the configuration chosen without each fold, on that fold."""
+        losses = np.empty(len(self.sample.y))
+        for v in range(self.sample.n_folds):
+            rows = self.sample.folds == v
+            losses[rows] = self.outer[chosen[v]][rows]
+        return losses
+
+    def fits(self, chosen: Sequence[Configuration]) -> list[CalibrationMap]:
+        """The configuration chosen without each fold, fitted without it."""
+        return [self.forms[chosen[v]][v] for v in range(self.sample.n_folds)]
+
+    def losses_of_fits(self, chosen: Sequence[Configuration]) -> Floats:
+        """(V, N) losses in all rows of the configuration chosen without each fold, fitted without it."""
+        everything = np.arange(len(self.sample.y))
+        places = [(how, v) for v, how in enumerate(chosen[: self.sample.n_folds])]
+        unknown = [place for place in places if place not in self._everywhere]
+        if unknown:
+            losses = self.sample.losses([self.forms[how][v] for how, v in unknown], everything)
+            self._everywhere.update(zip(unknown, losses, strict=True))
+        return np.stack([self._everywhere[place] for place in places])
+
+
+def beyond_noise(
+    before: Floats, after: Floats, weights: Floats | None, labels: Any, level: float = LEVEL
+) -> bool:
+    """Whether losses on rows that no fit has seen fall, by a one-sided test: that of comparisons."""
+    if not np.isfinite(mean_loss(before, weights)):
+        return bool(np.isfinite(mean_loss(after, weights)))
+    tally = PairedTally(2).update(np.column_stack([before, after]), weights, labels)
+    p_value = Estimate.of(tally, np.zeros((0, 0)), Units("rows")).p_values()[2]
+    return bool(tally.means[2] > 0 and p_value / 2 < level)
+
+
+def mean_loss(losses: Floats, weights: Floats | None) -> float:
+    """The mean of the rows that have weight, where losses of others may be infinite."""
+    if weights is None:
+        return float(losses.mean())
+    kept = weights > 0
+    return float(np.average(losses[kept], weights=weights[kept])) if kept.any() else float("nan")
+
+
+def notes_on_fits(sample: Folded, fitted: Collection[str]) -> tuple[str, ...]:
+    """Notes on the fits of some methods."""
+    if len(sample.y) <= MOST_ROWS or not fitted:
+        return ()
+    return (f"Slopes and offsets were fitted to {MOST_ROWS:,} rows drawn at random; all rows were scored.",)
+
+
+def has_strengths(methods: Collection[str]) -> bool:
+    """Whether the strength of a penalty is to be chosen, which is a choice to cross-validate."""
+    return any(len(configurations_of(name)) > 1 for name in methods)
+
+
+class Study:
+    """All methods tried on a sample."""
+
+    def __init__(self, sample: Folded, methods: list[str], asked: list[str], confidence: float) -> None:
+        self.sample: Folded = sample
+        self.methods: list[str] = methods
+        self.asked: list[str] = asked
+        self.confidence: float = confidence
+        self.choice: bool = len(methods) > 1
+        tried = list(dict.fromkeys(["none", *methods]))
+        self.configurations: dict[str, list[Configuration]] = {
+            name: configurations_of(name) for name in tried
+        }
+        everything = [how for family in self.configurations.values() for how in family]
+        nested = self.choice or has_strengths(methods)
+        self.trials: Trials = Trials.of(sample, everything, nested=nested)
+        # Within a method the strength is chosen, without each fold and by all rows.
+        self.within: dict[str, list[Configuration]] = {
+            name: self._within(family) for name, family in self.configurations.items()
+        }
+        if asked == [BLEND]:
+            self.methods, self.choice = [BLEND], False
+            self.within[BLEND] = [add_blend(self.trials)] * (sample.n_folds + 1)
+
+    def _within(self, family: list[Configuration]) -> list[Configuration]:
+        if len(family) == 1:
+            return family * (self.sample.n_folds + 1)
+        return self.trials.selected(family, gated=False)
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a recalibration that every kind of forecasts has."""
+        sample = self.sample
+        everything = [how for family in self.configurations.values() for how in family]
+        outcome = (
+            self.trials.selected(everything, gated=True) if self.choice else self.within[self.methods[0]]
+        )
+        chosen = self.within | ({BEST: outcome} if self.choice else {})
+        losses = {name: self.trials.held_out(picks) for name, picks in chosen.items()}
+        comparison = None
+        if len(losses) > 1:
+            comparison = compare_losses(
+                losses,
+                sample.rule,
+                fits={n: self.trials.losses_of_fits(c) for n, c in chosen.items() if n != "none"},
+                weights=sample.weights,
+                groups=sample.groups,
+                reference="none",
+                confidence=self.confidence,
+            )
+        final = outcome[-1]
+        forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
+        trials = [self._trial(name, losses[name], comparison, picks, forms) for name, picks in chosen.items()]
+        if self.choice and any(how.method != final.method for how in outcome):
+            trial_of_choice = next(trial for trial in trials if trial.method == final.method)
+            trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(trial_of_choice.gain))
+        return {
+            "method": final.method,
+            "asked": ", ".join(self.asked),
+            "form": self.trials.whole[final],
+            "rule": name_of(sample.rule),
+            "trials": tuple(trials),
+            "n_rows": len(sample.y),
+            "n_groups": None if sample.groups is None else sample.groups.count_with(sample.weights),
+            "folds": sample.n_folds,
+            "seed": sample.seed,
+            "confidence": self.confidence,
+            "picks": tuple(how.method for how in outcome[:-1]) if self.choice else (),
+            "comparison": comparison,
+            "held_out": sample.held_out(self.trials.fits(outcome)),
+        }
+
+    def _trial(
+        self,
+        name: str,
+        losses: Floats,
+        comparison: Comparison | None,
+        picks: Sequence[Configuration],
+        forms: dict[str, CalibrationMap],
+    ) -> Trial:
+        if comparison is None or name == "none":
+            mean = mean_loss(losses, self.sample.weights)
+            return Trial(name, mean, no_gain(self.confidence))
+        model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
+        gap = comparison.difference("none", name)
+        gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)
+        before = next(m.mean for ms in comparison.models.values() for m in ms if m.name == "none")
+        groups = self.sample.groups
+        weights = self.sample.weights
+        n_rows = len(self.sample.y) if weights is None else int(np.count_nonzero(weights))
+        units = n_rows if groups is None else min(counts_by_kind(groups.count_with(weights)))
+        unseen = self.sample.unseen_cost(self.trials.fits(picks))
+        gain = gain.without_errors(units, before, unseen).agreeing(before, units)
+        detail = "" if name == BEST else forms[name].words
+        strength = None if name == BEST else self.within[name][-1].strength
+        return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")
+
+
+# Methods with a smaller share are left out.
+_LEAST = 0.01
+# Most rows for the scale of the noise.
+_ROWS = 2**13
+
+
+@dataclass(frozen=True, eq=False)
+class Blend(CalibrationMap):
+    """A weighted average of what several methods make of a row.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Their names, the one with the largest weight first.
+    parts : tuple of CalibrationMap
+        The fit.
+    weights : array of shape (M,)
+        Of sum one.
+    """
+
+    kind = "blend"
+    methods: tuple[str, ...]
+    parts: tuple[CalibrationMap, ...]
+    weights: Floats
+
+    def apply(self, p: Floats) -> Floats:
+        total = sum(w * part.apply(p) for w, part in zip(self.weights.tolist(), self.parts, strict=True))
+        return np.asarray(total)
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = [part.to_dict() for part in self.parts]
+        return {
+            "kind": self.kind,
+            "methods": list(self.methods),
+            "parts": parts,
+            "weights": self.weights.tolist(),
+        }
+
+    @property
+    def words(self) -> str:
+        shares: dict[str, float] = {}
+        for method, weight in zip(self.methods, self.weights.tolist(), strict=True):
+            shares[method] = shares.get(method, 0.0) + weight
+        largest = sorted(shares.items(), key=lambda entry: -entry[1])[:3]
+        return ", ".join(f"{100 * share:.0f}% {method}" for method, share in largest)
+
+
+def add_blend(trials: Trials) -> Configuration:
+    """Add the average of all configurations to their trials, without each fold and of all rows."""
+    sample, how = trials.sample, Configuration(BLEND)
+    assert isinstance(sample, FoldedRows)
+    scale = n_units(sample.groups, len(sample.y), sample.weights) / len(sample.y) / (2 * _noise(sample))
+    among = list(trials.outer)
+    outer = np.empty(len(sample.y))
+    forms: list[CalibrationMap] = []
+    for v in range(sample.n_folds):
+        rows = np.flatnonzero(sample.folds != v)
+        inner = {candidate: trials.inner[candidate][v][rows] for candidate in among}
+        fits = {candidate: trials.forms[candidate][v] for candidate in among}
+        forms.append(_blended(fits, _weights(sample, inner, rows, scale)))
+        out = np.flatnonzero(sample.folds == v)
+        (outer[out],) = sample.losses(forms[-1:], out)
+    weights = _weights(
+        sample, {candidate: trials.outer[candidate] for candidate in among}, np.arange(len(sample.y)), scale
+    )
+    trials.whole[how] = _blended(trials.whole, weights)
+    trials.outer[how], trials.forms[how] = outer, forms
+    return how
+
+
+def _blended(forms: Mapping[Configuration, CalibrationMap], weights: dict[Configuration, float]) -> Blend:
+    kept = sorted(weights, key=lambda how: -weights[how])
+    shares = np.array([weights[how] for how in kept])
+    return Blend(tuple(how.method for how in kept), tuple(forms[how] for how in kept), shares)
+
+
+def _weights(
+    sample: FoldedRows, losses: dict[Configuration, Floats], rows: Ints, scale: float
+) -> dict[Configuration, float]:
+    """The share of each configuration, from its losses on rows that its fits have not seen."""
+    w = None if sample.weights is None else sample.weights[rows]
+    means = {how: mean_loss(loss, w) for how, loss in losses.items()}
+    finite = {how: mean for how, mean in means.items() if np.isfinite(mean)}
+    if not finite:
+        return {Configuration("none"): 1.0}
+    least = min(finite.values())
+    shares = {how: float(np.exp(-(mean - least) * len(rows) * scale)) for how, mean in finite.items()}
+    total = sum(shares.values())
+    kept = {how: share for how, share in shares.items() if share >= _LEAST * total}
+    return {how: share / sum(kept.values()) for how, share in kept.items()}
+
+
+def _noise(sample: FoldedRows) -> float:
+    """The scale of the rule's noise at the forecasts as they are."""
+    some = slice(None, None, -(-len(sample.y) // _ROWS))
+    p = sample.p[some]
+    z = np.ascontiguousarray(np.log(np.maximum(p, zero_counts_as(p))).T)
+    weights = np.ones(len(p)) if sample.weights is None else sample.weights[some]
+    return noise_of(sample.rule, z, sample.y[some], weights)[0]

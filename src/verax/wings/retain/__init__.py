@@ -1,0 +1,1 @@
+"""Curves of retained samples, and of risk and coverage."""

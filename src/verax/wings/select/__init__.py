@@ -1,0 +1,1 @@
+"""What to keep: epochs, models over folds and data sets."""

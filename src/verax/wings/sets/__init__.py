@@ -1,0 +1,1 @@
+"""Prediction sets: their coverage and size, and how to make them."""

@@ -1,0 +1,1 @@
+"""What rules promise, pictures of rules, and published numbers recomputed."""

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""The law of the house, measured: lines of core and wings, arrows that break the law, circles, call depth.
+
+    python tests/house.py              the tree as it stands (src/verax)
+    python tests/house.py --list       every arrow that breaks the law
+    python tests/house.py --depth      also: how deep `evaluate` calls (runs it, second call)
+    python tests/house.py --check      exit 1 where the law or a budget is broken
+
+Reads imports at the top of files, inside functions, for type checkers, the constant names that are passed to
+`import_module`, and the texts "verax.x.y" and "verax.x.y:name" of declarations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import sys
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+# From the ground up: a room may import from the floors below its own, not from its neighbours.
+FLOORS = (
+    ("errors", "_addresses", "_settings", "_version"),
+    ("kernels",),
+    ("common",),
+    ("display", "inputs"),
+    ("engines",),
+    ("scores",),
+    ("compat", "inference"),
+    ("analyses",),
+    ("files", "report"),
+    ("scans",),
+    ("cli",),
+    ("__main__",),
+)
+FLOOR = {room: i for i, rooms in enumerate(FLOORS) for room in rooms}
+# Public lists of names. They may name anything, and nobody inside imports them.
+LISTS = ("results", "diagrams", "rules", "selection", "files.lists", "files.logs")
+FACES = {"verax", *(f"verax.{name}" for name in LISTS)}
+# Wings, and outbuildings that obey the same law at an address of their own.
+OUTBUILDINGS = {"adapters": "frameworks"}
+# Which upper rooms a file of a wing may use, by its name or folder; every file may use the floors below.
+DOORS = {
+    "command": "cli",
+    "cli": "cli",
+    "section": "report",
+    "page": "report",
+    "form": "scans",
+    "handle": "scans",
+}
+# At most: code lines of the core and of a wing, and how deep `evaluate` calls.
+CORE, WING, DEPTH = 56_000, 5_000, 18
+
+
+def code_lines(text: str) -> int:
+    """Lines that are neither blank, comment nor docstring."""
+    kept: set[int] = set()
+    unseen = ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")
+    skipped = {getattr(tokenize, name) for name in unseen}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in skipped:
+            kept.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
+                kept -= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    return len(kept)
+
+
+def statements(tree: ast.AST, kind: str = "top") -> Iterator[tuple[ast.AST, str]]:
+    """Statements with how they run: at import ("top"), in a function ("lazy"), for type checkers ("type")."""
+    yield tree, kind
+    inner = kind
+    if isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef)) and kind == "top":
+        inner = "lazy"
+    if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.unparse(tree.test):
+        inner = "type"
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for node in getattr(tree, field, ()):
+            yield from statements(node, inner if field == "body" else kind)
+
+
+class House:
+    """The files, their lines, where each is placed, and what each imports."""
+
+    def __init__(self, root: Path) -> None:
+        self.files: dict[str, Path] = {}
+        self.place: dict[str, str] = {}
+        for path in sorted(root.rglob("*.py")):
+            place = path.relative_to(root).as_posix()
+            parts = ["verax", *place.removesuffix(".py").split("/")]
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            self.files[name] = path
+            self.place[name] = place
+        texts = {name: path.read_text(encoding="utf-8") for name, path in self.files.items()}
+        self.code = {name: code_lines(text) for name, text in texts.items()}
+        self.arrows = {name: self._imports(name, text) for name, text in texts.items()}
+
+    def _imports(self, name: str, text: str) -> dict[str, str]:
+        """What a file imports, and how: the strongest of top, lazy, type, name, text."""
+        found: dict[str, set[str]] = defaultdict(set)
+        tree = ast.parse(text)
+        package = self.files[name].name == "__init__.py"
+        for node, kind in statements(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    found[alias.name].add(kind)
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                if node.level:
+                    own = name.split(".") if package else name.split(".")[:-1]
+                    above = own[: len(own) - node.level + 1]
+                    base = ".".join([*above, node.module] if node.module else above)
+                for alias in node.names:
+                    inner = f"{base}.{alias.name}"
+                    found[inner if inner in self.files else base].add(kind)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                if called == "import_module":
+                    found[str(node.args[0].value)].add("name")
+            elif isinstance(node, ast.Constant) and str(node.value).startswith("verax."):
+                named = str(node.value).partition(":")[0]
+                if named in self.files and self.wing(named):
+                    found[named].add("text")
+        order = ("top", "lazy", "type", "name", "text")
+        others = {other: kinds for other, kinds in found.items() if other in self.files and other != name}
+        return {other: min(kinds, key=order.index) for other, kinds in others.items()}
+
+    # ---- places -----------------------------------------------------------------------------
+
+    def wing(self, name: str) -> str:
+        """The wing of a file; empty for the core."""
+        parts = self.place[name].split("/")
+        if parts[0] == "wings":
+            return parts[1].removesuffix(".py") if parts[1] != "__init__.py" else ""
+        return OUTBUILDINGS.get(parts[0], "")
+
+    def room(self, name: str) -> str:
+        """The room of a file of the core."""
+        first = self.place[name].split("/")[0].removesuffix(".py")
+        return "" if first == "__init__" else first
+
+    def door(self, name: str) -> int:
+        """The highest floor that a file of a wing may use."""
+        parts = self.place[name].removesuffix(".py").split("/")[2:]
+        opened = [FLOOR[DOORS[part]] for part in parts if part in DOORS]
+        return max([FLOOR["analyses"], FLOOR["files"], *opened])
+
+    def uses(self) -> dict[str, set[str]]:
+        """Which other wings each wing says it uses, in its `wing.py`."""
+        said: dict[str, set[str]] = defaultdict(set)
+        for name, path in self.files.items():
+            if path.name == "wing.py" and self.wing(name):
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                    if isinstance(node, ast.keyword) and node.arg == "uses":
+                        texts = (c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant))
+                        said[self.wing(name)].update(texts)
+        return said
+
+    # ---- the law ----------------------------------------------------------------------------
+
+    def illegal(self) -> Iterator[tuple[str, str, str, str]]:
+        """Arrows that break the law: from, to, how it is written, which article."""
+        uses = self.uses()
+        for name, others in sorted(self.arrows.items()):
+            for other, kind in sorted(others.items()):
+                law = self._broken(name, other, uses)
+                if law:
+                    yield name, other, kind, law
+
+    def _broken(self, name: str, other: str, uses: dict[str, set[str]]) -> str:
+        """The article of the law that an arrow breaks; empty where it keeps it."""
+        a, b = self.wing(name), self.wing(other)
+        room, floor = self.room(name), FLOOR.get(self.room(other), 0)
+        if other == "verax":
+            return "" if a or room == "__main__" else "nobody inside imports the facade"
+        if name in FACES and not a:
+            return ""
+        if other in FACES and not b:
+            return "nobody inside imports a public list"
+        if b and not a:
+            return "the core knows no wing"
+        if a and b:
+            return "" if a == b or b in uses[a] else "a wing uses only wings that it declares"
+        if a:
+            high = a not in OUTBUILDINGS.values() and floor > self.door(name)
+            return "only commands use cli/, only sections and pages use report/" if high else ""
+        up = room != self.room(other) and floor >= FLOOR.get(room, len(FLOORS))
+        return "arrows point down" if up else ""
+
+    def circles(self) -> list[list[str]]:
+        """Files that import each other, inside functions and for type checkers included."""
+        names = list(self.files)
+        place = {name: i for i, name in enumerate(names)}
+        pairs = [(place[name], place[other]) for name in names for other in self.arrows[name]]
+        graph = csr_array((np.ones(len(pairs)), tuple(zip(*pairs, strict=True))), shape=2 * (len(names),))
+        return [[names[i] for i in circle] for circle in _circles(graph)]
+
+    def circles_of_wings(self) -> list[list[str]]:
+        """Wings that use each other, straight or through others."""
+        wings = sorted({self.wing(name) for name in self.files} - {""})
+        graph = np.zeros(2 * (len(wings),))
+        for name, others in self.arrows.items():
+            for other in others:
+                a, b = self.wing(name), self.wing(other)
+                if a and b and a != b:
+                    graph[wings.index(a), wings.index(b)] = 1
+        return [[wings[i] for i in circle] for circle in _circles(csr_array(graph))]
+
+    def lines(self) -> tuple[Counter[str], Counter[str]]:
+        """Code lines of the rooms of the core, and of the wings."""
+        rooms: Counter[str] = Counter()
+        wings: Counter[str] = Counter()
+        for name, lines in self.code.items():
+            wing = self.wing(name)
+            (wings if wing else rooms)[wing or self.room(name) or "(face)"] += lines
+        return rooms, wings
+
+
+def _circles(graph: csr_array) -> list[list[int]]:
+    """The nodes of each circle of a graph, the largest first."""
+    _, parts = connected_components(graph, connection="strong")
+    found = [np.flatnonzero(parts == part).tolist() for part in np.unique(parts)]
+    return sorted((circle for circle in found if len(circle) > 1), key=len, reverse=True)
+
+
+def depth(root: Path) -> tuple[int, int, int]:
+    """How deep a second `evaluate` calls inside verax; the functions and modules that it enters."""
+    sys.path.insert(0, str(root.parent))
+    import verax as vx
+
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 500)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    str(vx.evaluate(y, p))
+    here, most, functions = 0, 0, set()
+    own = str(root)
+
+    def watch(frame, event, _):
+        nonlocal here, most
+        if event in ("call", "return") and frame.f_code.co_filename.startswith(own):
+            here += 1 if event == "call" else -1
+            most = max(most, here)
+            functions.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+
+    sys.setprofile(watch)
+    vx.evaluate(y, p)
+    sys.setprofile(None)
+    return most, len(functions), len({file for file, _ in functions})
+
+
+def main() -> int:
+    """Print the house."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("tree", nargs="?", default="src/verax", type=Path)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--depth", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    root = given.tree.resolve()
+    house = House(root)
+    rooms, wings = house.lines()
+    core = rooms.total()
+    files = Counter(house.wing(name) or house.room(name) or "(face)" for name in house.files)
+    broken, circles, loops = list(house.illegal()), house.circles(), house.circles_of_wings()
+    print(f"house   {core + wings.total():7,} code lines in {len(house.files)} files")
+    print(f"core    {core:7,}  (at most {CORE:,}){'' if core <= CORE else '  TOO MUCH'}")
+    for room, lines in rooms.most_common():
+        print(f"   {room:14}{lines:7,} {files[room]:4} files")
+    print(f"wings   {wings.total():7,} in {len(wings)}  (each at most {WING:,})")
+    for wing, lines in wings.most_common():
+        print(f"   {wing:14}{lines:7,} {files[wing]:4} files{'' if lines <= WING else '  TOO MUCH'}")
+    print(f"arrows that break the law: {len(broken)}")
+    for law, n in Counter(law for *_, law in broken).most_common():
+        print(f"   {n:4}  {law}")
+    for one, other, kind, law in broken if given.list else ():
+        print(f"      {one.removeprefix('verax.')} -> {other.removeprefix('verax.')}  [{kind}]  {law}")
+    for what, found in (("files", circles), ("wings", loops)):
+        print(f"circles of {what}: {len(found)}")
+        for circle in found:
+            print(f"   {len(circle)} {what}: {', '.join(circle[:4])} ...")
+    deep = 0
+    if given.depth:
+        deep, functions, modules = depth(root)
+        print(f"evaluate: {deep} deep (at most {DEPTH}), {functions} functions in {modules} modules")
+    over = core > CORE or any(lines > WING for lines in wings.values()) or deep > DEPTH
+    return int(given.check and bool(over or broken or circles or loops))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
