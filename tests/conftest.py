@@ -54,6 +54,18 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.fixture
+def write(tmp_path):
+    """Files written where a test wants them."""
+
+    def write(content, name="predictions.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
 @pytest.fixture(autouse=True)
 def change():
     """Settings of this test, as `change(compiled_from=0)`.

@@ -520,7 +520,7 @@ def test_weights_and_groups(tmp_path):
 
 # ---- the documentation -----------------------------------------------------------------------------
 
-PAGE = Path(__file__).parents[2] / "docs" / "guide" / "listfiles.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guide" / "listfiles.md"
 ROWS = dict(re.findall(r"^\| `([a-z.-]+)` \| .* \| `(.*)` \|$", PAGE.read_text(), re.MULTILINE))
 
 

@@ -850,7 +850,7 @@ def test_rows_that_a_handle_names_are_taken_in_once():
 
 
 def test_a_state_of_an_earlier_version_goes_on():
-    stored = lzma.decompress((Path(__file__).parents[1] / "saved" / "monitor-0.2.0.state.xz").read_bytes())
+    stored = lzma.decompress((Path(__file__).parents[2] / "saved" / "monitor-0.2.0.state.xz").read_bytes())
     monitor = vx.Monitor.from_bytes(stored)
     assert monitor.verdict.startswith("Alarm at 2026-01-07 in 480 rows from 2026-01-01 to 2026-01-08")
     assert (monitor.pending, monitor.classes, monitor.unit) == (20, ("a", "b", "c"), "row")
