@@ -14,8 +14,9 @@ import scipy.stats
 import verax as vx
 from commandline import verax
 from verax.inference.findings import Claim, Verdict
+from verax.report.questions import question_page
 from verax.selection import History
-from verax.wings.evals.page import grade_page, question_page
+from verax.wings.evals.page import grade_page
 from verax.wings.monitor.page import monitor_page
 from verax.wings.sets.page import sets_page
 

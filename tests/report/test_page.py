@@ -15,7 +15,8 @@ from altair import load_schema
 import verax as vx
 from reports import EVIL, Page, light, sample
 from verax.report import Report
-from verax.wings.evals.page import grade_page, question_page
+from verax.report.questions import question_page
+from verax.wings.evals.page import grade_page
 from verax.wings.monitor.page import monitor_page
 from verax.wings.sets.page import sets_page
 

@@ -90,7 +90,7 @@ def show_questions(
 ) -> None:
     """Print a comparison of models by questions, write its page, and hold it to bounds."""
     if html is not None:
-        from verax.wings.evals.page import save_question_page
+        from verax.report.questions import save_question_page
 
         save_question_page(comparison, html, source="; ".join(files.values()))
     result = {

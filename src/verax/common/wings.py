@@ -53,6 +53,8 @@ class Wing:
         Modules with summaries that files may keep.
     forms : tuple of str
         Modules that open rows of a form of their own: `opened(source, options)` is a handle, or None.
+    shapes : tuple of str
+        Shapes of records with lists, such as those of its logs.
     answers : Mapping[str, str]
         What it answers for the core, by the name of the question, such as "scorer".
     uses : tuple of str
@@ -68,6 +70,7 @@ class Wing:
     commands: Mapping[str, Command] = field(default_factory=dict)
     saved: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
     uses: tuple[str, ...] = ()
     tutorial: str = ""

@@ -18,9 +18,10 @@ import verax as vx
 from verax.analyses.comparison.answers import AnswerRecipe
 from verax.analyses.comparison.joint import Effects, JointRecipe, PseudoRecipe
 from verax.analyses.comparison.opening import QuestionOptions, open_grades
+from verax.report.questions import question_page
 from verax.results import Comparison
 from verax.rules import Grade
-from verax.wings.evals.page import grade_page, question_page
+from verax.wings.evals.page import grade_page
 
 # Parameters that most functions have.
 SHARED = (

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from verax.common.wings import all_of
 from verax.errors import InputError, Remedy, show
 from verax.inputs.records.classifiers import ARRAYS, FLAT, MAPPED, PIPELINE, TOKENS
 from verax.inputs.records.harness import HARNESS
 from verax.inputs.records.olmes import OLMES
 from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape, body_of, failed, failure_of
 from verax.inputs.records.responses import NO_LOGPROBS, RESPONSES
-from verax.wings.evals.reading.inspect import INSPECT_TOKENS
 
 
 def read_answer(holder: Any, shape: Shape, choices: Choices) -> Listed:
@@ -156,9 +156,9 @@ def _rest(values: dict[Any, float], n_classes: int | None) -> float:
 
 
 # In the order of trial: those with the most specific fields first.
-SHAPES = {
+SHAPES: dict[str, Shape] = {
     shape.name: shape
-    for shape in (HARNESS, OLMES, INSPECT_TOKENS, *RESPONSES, PIPELINE, ARRAYS, MAPPED, TOKENS, FLAT)
+    for shape in (HARNESS, OLMES, *all_of("shapes"), *RESPONSES, PIPELINE, ARRAYS, MAPPED, TOKENS, FLAT)
 }
 # Shapes with log-probabilities of tokens.
 TOKEN_SHAPES = tuple(shape for shape in SHAPES.values() if shape.tokens)

@@ -27,6 +27,7 @@ WING = Wing(
         ),
     },
     saved=("summaries",),
+    shapes=("reading.inspect:INSPECT_TOKENS",),
     uses=("plan",),
     tutorial="docs/guide/evals.md",
 )
