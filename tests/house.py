@@ -18,7 +18,7 @@ import io
 import sys
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +88,59 @@ def statements(tree: ast.AST, kind: str = "top") -> Iterator[tuple[ast.AST, str]
             yield from statements(node, inner if field == "body" else kind)
 
 
+def imports(text: str, name: str, known: Container[str], *, is_package: bool = False) -> dict[str, str]:
+    """The modules of verax that a text imports, and how: the strongest of top, lazy, type, name, text.
+
+    `from verax import name` is an import of the root, unless `name` is a module.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    tree = ast.parse(text)
+    for node, kind in statements(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[alias.name].add(kind)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                own = name.split(".") if is_package else name.split(".")[:-1]
+                above = own[: len(own) - node.level + 1]
+                base = ".".join([*above, node.module] if node.module else above)
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                found[inner if inner in known else base].add(kind)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if called == "import_module":
+                found[str(node.args[0].value)].add("name")
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("verax."):
+            found[str(node.value).partition(":")[0]].add("text")
+    order = ("top", "lazy", "type", "name", "text")
+    kinds = {other: min(how, key=order.index) for other, how in found.items()}
+    return {other: how for other, how in kinds.items() if other.split(".")[0] == "verax"}
+
+
+def wing_at(place: str) -> str:
+    """The wing of a file at a place such as "wings/plan/command.py"; empty for the core."""
+    parts = place.split("/")
+    if parts[0] == "wings":
+        return parts[1].removesuffix(".py") if parts[1] != "__init__.py" else ""
+    return OUTBUILDINGS.get(parts[0], "")
+
+
+def room_at(place: str) -> str:
+    """The room of the core at a place."""
+    first = place.split("/")[0].removesuffix(".py")
+    return "" if first == "__init__" else first
+
+
+def door_at(place: str) -> int:
+    """The highest floor that a file of a wing may use."""
+    parts = place.removesuffix(".py").split("/")[2:]
+    opened = [FLOOR[DOORS[part]] for part in parts if part in DOORS]
+    return max([FLOOR["analyses"], FLOOR["files"], *opened])
+
+
 class House:
     """The files, their lines, where each is placed, and what each imports."""
 
@@ -102,58 +155,22 @@ class House:
             self.place[name] = place
         texts = {name: path.read_text(encoding="utf-8") for name, path in self.files.items()}
         self.code = {name: code_lines(text) for name, text in texts.items()}
-        self.arrows = {name: self._imports(name, text) for name, text in texts.items()}
-
-    def _imports(self, name: str, text: str) -> dict[str, str]:
-        """What a file imports, and how: the strongest of top, lazy, type, name, text."""
-        found: dict[str, set[str]] = defaultdict(set)
-        tree = ast.parse(text)
-        package = self.files[name].name == "__init__.py"
-        for node, kind in statements(tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    found[alias.name].add(kind)
-            elif isinstance(node, ast.ImportFrom):
-                base = node.module or ""
-                if node.level:
-                    own = name.split(".") if package else name.split(".")[:-1]
-                    above = own[: len(own) - node.level + 1]
-                    base = ".".join([*above, node.module] if node.module else above)
-                for alias in node.names:
-                    inner = f"{base}.{alias.name}"
-                    found[inner if inner in self.files else base].add(kind)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                if called == "import_module":
-                    found[str(node.args[0].value)].add("name")
-            elif isinstance(node, ast.Constant) and str(node.value).startswith("verax."):
-                named = str(node.value).partition(":")[0]
-                if named in self.files and self.wing(named):
-                    found[named].add("text")
-        order = ("top", "lazy", "type", "name", "text")
-        others = {other: kinds for other, kinds in found.items() if other in self.files and other != name}
-        return {other: min(kinds, key=order.index) for other, kinds in others.items()}
-
-    # ---- places -----------------------------------------------------------------------------
+        self.arrows = {}
+        for name, text in texts.items():
+            found = imports(text, name, self.files, is_package=self.files[name].name == "__init__.py")
+            self.arrows[name] = {
+                other: how
+                for other, how in found.items()
+                if other in self.files and other != name and (how != "text" or self.wing(other))
+            }
 
     def wing(self, name: str) -> str:
         """The wing of a file; empty for the core."""
-        parts = self.place[name].split("/")
-        if parts[0] == "wings":
-            return parts[1].removesuffix(".py") if parts[1] != "__init__.py" else ""
-        return OUTBUILDINGS.get(parts[0], "")
+        return wing_at(self.place[name])
 
     def room(self, name: str) -> str:
         """The room of a file of the core."""
-        first = self.place[name].split("/")[0].removesuffix(".py")
-        return "" if first == "__init__" else first
-
-    def door(self, name: str) -> int:
-        """The highest floor that a file of a wing may use."""
-        parts = self.place[name].removesuffix(".py").split("/")[2:]
-        opened = [FLOOR[DOORS[part]] for part in parts if part in DOORS]
-        return max([FLOOR["analyses"], FLOOR["files"], *opened])
+        return room_at(self.place[name])
 
     def uses(self) -> dict[str, set[str]]:
         """Which other wings each wing says it uses, in its `wing.py`."""
@@ -173,18 +190,16 @@ class House:
         uses = self.uses()
         for name, others in sorted(self.arrows.items()):
             for other, kind in sorted(others.items()):
-                law = self._broken(name, other, uses)
+                law = "" if name in FACES else self.broken(self.place[name], other, uses)
                 if law:
                     yield name, other, kind, law
 
-    def _broken(self, name: str, other: str, uses: dict[str, set[str]]) -> str:
-        """The article of the law that an arrow breaks; empty where it keeps it."""
-        a, b = self.wing(name), self.wing(other)
-        room, floor = self.room(name), FLOOR.get(self.room(other), 0)
+    def broken(self, place: str, other: str, uses: dict[str, set[str]]) -> str:
+        """The article of the law that a file at a place breaks if it imports another; empty if none."""
+        a, b = wing_at(place), self.wing(other)
+        room, floor = room_at(place), FLOOR.get(self.room(other), 0)
         if other == "verax":
             return "" if a or room == "__main__" else "nobody inside imports the facade"
-        if name in FACES and not a:
-            return ""
         if other in FACES and not b:
             return "nobody inside imports a public list"
         if b and not a:
@@ -192,7 +207,7 @@ class House:
         if a and b:
             return "" if a == b or b in uses[a] else "a wing uses only wings that it declares"
         if a:
-            high = a not in OUTBUILDINGS.values() and floor > self.door(name)
+            high = a not in OUTBUILDINGS.values() and floor > door_at(place)
             return "only commands use cli/, only sections and pages use report/" if high else ""
         up = room != self.room(other) and floor >= FLOOR.get(room, len(FLOORS))
         return "arrows point down" if up else ""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import verax as vx
+from house import FACES, FLOOR, House, imports, room_at, statements, wing_at
 
 ROOT = Path(vx.__file__).parent
 
@@ -36,41 +37,10 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
-def statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """A tree and all statements in it. Expressions, which are most of a tree, hold none."""
-    yield tree
-    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
-        for node in getattr(tree, field, ()):
-            yield from statements(node)
-
-
-def imports(source: str, module: str, *, is_package: bool = False) -> set[str]:
-    """All modules of verax that a source imports: at its top, inside functions and for type checkers alike.
-
-    `from verax import name` is an import of the root, unless `name` is a module.
-    """
-    found = set()
-    for node in statements(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                package = module.split(".") if is_package else module.split(".")[:-1]
-                above = package[: len(package) - node.level + 1]
-                base = ".".join([*above, node.module] if node.module else above)
-            inner = {f"{base}.{alias.name}" for alias in node.names}
-            found |= {name if name in MODULES else base for name in inner}
-    return {name for name in found if name.split(".")[0] == "verax"}
-
-
 @cache
-def graph() -> dict[str, set[str]]:
-    """What every module imports. Asked for by tests, not at import: every worker imports this file."""
-    return {
-        name: imports(path.read_text(), name, is_package=path.name == "__init__.py")
-        for name, path in MODULES.items()
-    }
+def house() -> House:
+    """The house as it stands. Asked for by tests, not at import: every worker imports this file."""
+    return House(ROOT)
 
 
 def room(module: str) -> str:
@@ -91,7 +61,7 @@ def test_no_circles_between_the_parts_of_a_package(package):
         return module.split(".")[depth] if inside else None
 
     parts: dict[str, set[str]] = {}
-    for name, others in graph().items():
+    for name, others in house().arrows.items():
         if part(name) is not None:
             parts.setdefault(part(name), set()).update({part(o) for o in others} - {None, part(name)})
     try:
@@ -100,79 +70,9 @@ def test_no_circles_between_the_parts_of_a_package(package):
         pytest.fail(" -> ".join(error.args[1]))
 
 
-# ---- tests take public paths -------------------------------------------------------------------------
+# ---- tests keep the law of the room they stand in -----------------------------------------------------
 
 TESTS = Path(__file__).parent
-# Rooms whose parts are tested one by one: kernels and engines against each other, formulas against other
-# packages, bytes and merges of summaries, parsers.
-TESTED_INSIDE = {"common", "display", "engines", "files", "inference", "inputs", "kernels", "scores", "wings"}
-# Parts of other rooms that tests import. A new test takes a public path instead: `vx`, `verax.rules`,
-# `verax.results`, a command.
-ALSO_INSIDE = {
-    "analyses": {
-        "binary",
-        "calibration",
-        "cards",
-        "classsums",
-        "comparison",
-        "dealing",
-        "decisions",
-        "discrimination",
-        "measures",
-        "monitoring",
-        "operating",
-        "raters",
-        "recalibration",
-        "retention",
-        "sampled",
-        "samples",
-        "sets",
-        "subgroups",
-        "table",
-        "units",
-        "unitsums",
-        "words",
-        "worst_ranks",
-        "worst_rows",
-    },
-    "cli": {
-        "app",
-        "commands",
-        "demo",
-        "progress",
-        "require",
-        "schemas",
-        "words",
-    },
-    "examples": {"files", "tour"},
-    "papers": {"galdran", "number", "published", "simulation"},
-    "report": {
-        "analysis",
-        "balance",
-        "bundle",
-        "definitions",
-        "exhibits",
-        "limits",
-        "monitoring",
-        "problem",
-        "questions",
-        "rater_section",
-        "sections",
-        "sets",
-        "survey",
-        "threshold_section",
-    },
-    "scans": {
-        "batches",
-        "dask",
-        "frames",
-        "local",
-        "partitions",
-        "parts",
-        "saved",
-        "scan",
-    },
-}
 # What tests replace in verax: to see which path is taken, to let it fail, or to stand in for a device. What
 # decides on a path is a setting, which `change` sets.
 REPLACED = {
@@ -209,7 +109,7 @@ REPLACED = {
 def own_names(tree: ast.AST) -> set[str]:
     """The names that a test file imports from verax."""
     found = set()
-    for node in statements(tree):
+    for node, _ in statements(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "verax":
             found |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -245,18 +145,42 @@ def texts_of_tests() -> dict[str, str]:
 def is_public(module: str) -> bool:
     """Whether users import a module: the face of the package, or a package of their own."""
     parts = module.split(".")[1:]
+    if module in FACES:
+        return True
     return (len(parts) < 2 and set(parts) <= PUBLIC_PACKAGES | {"__main__"}) or parts[0] == "adapters"
 
 
-def test_tests_take_public_paths():
-    inside = {
-        f"{path} imports {module}"
-        for path, text in texts_of_tests().items()
-        for module in imports(text, "tests")
-        if not is_public(module) and room(module) not in TESTED_INSIDE
-        if not set(module.split(".")[2:3]) <= ALSO_INSIDE.get(room(module), set())
-    }
-    assert inside == set(), "take a public path, or name the module in ALSO_INSIDE"
+# Tests that look up from their room, and for what.
+LOOK_UP = {
+    "analyses/test_verdicts_of_results.py": "what all pages say of all results",
+    "cli/test_evaluate.py": "files of the tour",
+    "common/test_summaries.py": "summaries of every room",
+    "engines/test_compiled.py": "formulas of rules",
+    "engines/test_kernels.py": "the same formula on a GPU",
+    "engines/test_paths.py": "formulas of rules",
+    "inference/test_groups.py": "influences of comparisons",
+    "inputs/test_shares.py": "sums of shares",
+    "inputs/test_validity.py": "rows that engines check",
+    "report/test_browser.py": "every page in a browser",
+    "report/test_page.py": "every page",
+    "scans/test_gathering.py": "every way to gather parts",
+    "wings/theory/test_papers_command.py": "commands of the pages of papers",
+}
+
+
+def test_tests_keep_the_law_of_where_they_stand():
+    """A test imports what the files of its room may import. Those outside of rooms are the roof."""
+    uses = house().uses()
+    illegal: dict[str, list[str]] = {}
+    for path, text in texts_of_tests().items():
+        place = path.replace("/test_", "/")
+        if wing_at(place) or room_at(place) in FLOOR:
+            named = {m for m, how in imports(text, "tests", MODULES).items() if how != "text"}
+            inside = {module for module in named & MODULES.keys() if not is_public(module)}
+            broken = {module: house().broken(place, module, uses) for module in inside}
+            if any(broken.values()):
+                illegal[path] = [f"{module}: {law}" for module, law in broken.items() if law]
+    assert illegal.keys() == LOOK_UP.keys(), illegal
 
 
 def test_tests_set_settings_instead_of_replacing_names():
@@ -291,7 +215,7 @@ SAME_NAME = {
 def classes_of(module: str) -> set[str]:
     """The classes of a module; a text alone may also have those of an example."""
     tree = ast.parse(MODULES[module].read_text())
-    return {node.name for node in statements(tree) if isinstance(node, ast.ClassDef)}
+    return {node.name for node, _ in statements(tree) if isinstance(node, ast.ClassDef)}
 
 
 def test_classes_of_different_modules_have_different_names():
@@ -359,4 +283,4 @@ def test_no_module_hides_a_public_function():
     ],
 )
 def test_the_test_sees_all_kinds_of_imports(source, module, expected):
-    assert imports(source, module) == expected
+    assert imports(source, module, MODULES).keys() == expected

@@ -9,7 +9,9 @@ import pkgutil
 from pathlib import Path
 
 import covering  # which registers the claims
+import measured
 import verax.analyses
+import verax.wings
 from covers.claims import CLAIMS
 from covers.intervals import MEASURED, NOT_MEASURED
 
@@ -17,7 +19,8 @@ from covers.intervals import MEASURED, NOT_MEASURED
 def with_intervals():
     """The attributes of results that are intervals or bands: "Class.attribute"."""
     found = set()
-    for module in pkgutil.walk_packages(verax.analyses.__path__, "verax.analyses."):
+    rooms = {"verax.analyses.": verax.analyses.__path__, "verax.wings.": verax.wings.__path__}
+    for module in (found for room, path in rooms.items() for found in pkgutil.walk_packages(path, room)):
         for name, own in vars(importlib.import_module(module.name)).items():
             if name[0] == "_" or not inspect.isclass(own) or own.__module__ != module.name:
                 continue
@@ -40,7 +43,7 @@ def test_the_claims_that_measure_intervals_exist():
 
 def test_every_claim_was_measured_and_those_that_fail_are_named():
     """`python studies/covering.py NAME --save` measures a new claim."""
-    kept = covering.kept()
+    kept = measured.kept()
     assert kept.keys() == CLAIMS.keys()
     page = (Path(covering.__file__).parent / "coverage.md").read_text()
     unnamed = [name for name, row in kept.items() if row["holds"] == "no" and name not in page]

@@ -61,4 +61,6 @@ NOT_MEASURED = {
     "PeriodLine.gap_interval",
     "PeriodLine.interval",
     "RateCurve.area_interval",
+    # Of a share in a simulation of a paper, from the differences between its rounds.
+    "Share.interval",
 }

@@ -394,7 +394,7 @@ REFUSES = {
 }
 
 
-# Rows enter a monitor in order of time, and change it: `tests/wings/monitor/test_monitor.py` holds it to the law.
+# Rows enter a monitor in order of time, and change it: its own tests hold it to the law.
 OVER_TIME = ("Monitor.observe", "Monitor.outcomes", "Monitor.update")
 
 

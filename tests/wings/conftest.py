@@ -17,6 +17,6 @@ def light_reports(request, change):
 
 @pytest.fixture(autouse=True, scope="module")
 def one_method(request):
-    """Sections are shown with temperature scaling alone, because fits of all methods take most of the time."""
+    """Sections are shown with temperature scaling alone, because other fits take most of the time."""
     with changed(**({"report_methods": ("temperature",)} if request.path.stem == "test_section" else {})):
         yield
