@@ -1,16 +1,21 @@
-"""What wings tell the house: places, which are imported when they are used."""
+"""What wings tell the house: places, which are imported when they are used.
+
+Wings are the folders of `verax/wings/`, and those of any folder `verax_wings/` on the path: a package of its own
+adds a wing there, without a change to verax.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Any
 
-_ROOM = "verax.wings"
+_HERE, _ELSEWHERE = "verax.wings", "verax_wings"
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class Wing:
         The wings that it builds on.
     tutorial : str
         Its page of the documentation.
+    package : str
+        The package of its files; known when it is found.
     """
 
     name: str
@@ -74,19 +81,21 @@ class Wing:
     answers: Mapping[str, str] = field(default_factory=dict)
     uses: tuple[str, ...] = ()
     tutorial: str = ""
+    package: str = ""
 
     def at(self, place: str) -> Any:
         """What is at a place of this wing; it is imported now."""
         module, _, name = place.partition(":")
-        found = import_module(module if module.startswith("verax.") else f"{_ROOM}.{self.name}.{module}")
+        found = import_module(module if module.startswith("verax.") else f"{self.package}.{module}")
         return attrgetter(name)(found) if name else found
 
 
 @cache
 def wings() -> tuple[Wing, ...]:
-    """All wings, by their names: the folders of `wings/`, so that none is listed by hand."""
-    folders = iter_modules(import_module(_ROOM).__path__)
-    return tuple(import_module(f"{_ROOM}.{found.name}.wing").WING for found in folders)
+    """All wings, by their names: the folders that hold them, so that none is listed by hand."""
+    rooms = [room for room in (_HERE, _ELSEWHERE) if find_spec(room) is not None]
+    packages = [f"{room}.{found.name}" for room in rooms for found in iter_modules(import_module(room).__path__)]
+    return tuple(replace(import_module(f"{package}.wing").WING, package=package) for package in packages)
 
 
 def all_of(kind: str) -> Iterator[Any]:
