@@ -1,7 +1,7 @@
 """What wings tell the house: places, which are imported when they are used.
 
-Wings are the folders of `verax/wings/`, and those of any folder `verax_wings/` on the path: a package of its own
-adds a wing there, without a change to verax.
+Wings are the folders of `verax/wings/`, and of any folder `verax_wings/` on the path: other packages add
+theirs there, without a change to verax.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Wing:
 def wings() -> tuple[Wing, ...]:
     """All wings, by their names: the folders that hold them, so that none is listed by hand."""
     rooms = [room for room in (_HERE, _ELSEWHERE) if find_spec(room) is not None]
-    packages = [f"{room}.{found.name}" for room in rooms for found in iter_modules(import_module(room).__path__)]
+    folders = [(room, found.name) for room in rooms for found in iter_modules(import_module(room).__path__)]
+    packages = [f"{room}.{name}" for room, name in folders]
     return tuple(replace(import_module(f"{package}.wing").WING, package=package) for package in packages)
 
 
