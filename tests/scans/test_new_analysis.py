@@ -1,4 +1,4 @@
-"""A new analysis works on every kind and source of rows, without a line written for any of them."""
+"""A new subject works on every kind and source of rows, without a line written for any of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import pytest
 
 import scannedlists as lists
 import verax as vx
-from heavy_losses import heavy_losses
 from scattered import Scattered, problem
+from toy.verax_wings.heavy.analysis import heavy_losses as analysed
 
 RNG, Y, P = problem(300, 3, 5)
 W = RNG.integers(0, 4, 300) * 0.5
 TABLE = pa.table({"label": Y, "w": W, **{f"p_{k}": P[:, k] for k in range(3)}})
 ASKED = {"rule": "brier", "limit": 0.8}
+
+
+def heavy_losses(*rows, **asked):
+    """The numbers of the result."""
+    found = analysed(*rows, **asked)
+    return {"n_rows": found.n_rows, "rows": found.rows, "loss": found.loss}
 
 
 def expected(y, p, w, rule):

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 import demofiles
-import heavy_losses
 import scannedlists as lists
 import verax as vx
 from pages import DOCS
@@ -32,6 +31,8 @@ from scanned import (
     table,
     without_package,
 )
+from toy.verax_wings.heavy import summaries
+from toy.verax_wings.heavy.analysis import heavy_losses
 from verax.analyses.cards.recipes import CardRecipe
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -48,7 +49,7 @@ def spark():
 
     # What is defined here is sent along: workers cannot import this module.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    cloudpickle.register_pickle_by_value(heavy_losses)
+    cloudpickle.register_pickle_by_value(summaries)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2,3]").appName("verax")
     settings = {
@@ -102,8 +103,9 @@ def test_a_new_analysis_works(spark):
     y = rng.integers(0, 3, 200)
     rows = spark.createDataFrame(pa.table({"label": y, **{f"p_{k}": p[:, k] for k in range(3)}}))
     asked = {"rule": "brier", "limit": 0.8}
-    found = heavy_losses.heavy_losses(vx.scan(rows.repartition(3), target="label"), **asked)
-    assert found == pytest.approx(heavy_losses.heavy_losses(y, p, **asked))
+    found = heavy_losses(vx.scan(rows.repartition(3), target="label"), **asked)
+    true = heavy_losses(y, p, **asked)
+    assert (found.rows, found.loss) == pytest.approx((true.rows, true.loss))
 
 
 def test_the_program_of_the_guide(spark, tmp_path):

@@ -1,8 +1,4 @@
-"""An analysis as a newcomer would write it: the share of the loss that comes from rows above a limit.
-
-It opens rows, declares what is kept of them, says how that is made of a part, and concludes. Nothing here
-knows whether rows are distributions or top lists, in memory, in files, on a cluster, or saved.
-"""
+"""What is kept of rows: sums of weights and losses, of all rows and of those that lose much."""
 
 from __future__ import annotations
 
@@ -10,28 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax import parse
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import to_host
 from verax.inputs.handles import Part, Recipe
-from verax.inputs.memory import open_rows
 from verax.rules import Rule
 from verax.scores.base import losses_of
 
 
-def heavy_losses(y, p=None, *, rule, limit, **read):
-    """The share of the rows that lose more than `limit`, and their share of the loss."""
-    chosen = parse(rule)
-    handle = open_rows(y, p, ordered=chosen.ordinal, single=True, **read)
-    found = handle.summarise({"losses": HeavyRecipe(handle.one_model(), chosen, limit)})
-    weight, heavy, loss, heavy_loss = found["losses"].sums.high.tolist()
-    return {"n_rows": found["losses"].n_rows, "rows": heavy / weight, "loss": heavy_loss / loss}
-
-
-class HeavySums(Summary, kind="test: heavy losses"):
-    """Sums of w, of w of heavy rows, of w * loss, and of w * loss of heavy rows."""
+class HeavySums(Summary, kind="heavy losses"):
+    """The number of rows, and sums of w, of w of heavy rows, of w * loss, and of w * loss of heavy rows."""
 
     n_rows: int = merges(Whole())
     sums: Sum = merges(Sums(4, least=0))

@@ -1,0 +1,1 @@
+"""Rows that lose much."""
