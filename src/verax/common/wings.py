@@ -60,6 +60,8 @@ class Wing:
         Modules that open rows of a form of their own: `opened(source, options)` is a handle, or None.
     shapes : tuple of str
         Shapes of records with lists, such as those of its logs.
+    sections : tuple of str
+        Its sections of the report, such as "section:RATERS".
     answers : Mapping[str, str]
         What it answers for the core, by the name of the question, such as "scorer".
     uses : tuple of str
@@ -78,6 +80,7 @@ class Wing:
     saved: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
     uses: tuple[str, ...] = ()
     tutorial: str = ""

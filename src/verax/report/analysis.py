@@ -55,6 +55,7 @@ from verax.report.limits import (
 )
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
+from verax.report.section import Answered, Asked, answers_to, section_recipes, sections
 from verax.report.survey import ListSurveyRecipe, SurveyRecipe
 from verax.scores.base import Rule
 from verax.scores.decisions import cheapest
@@ -63,8 +64,6 @@ from verax.scores.registry import RULES, name_of
 from verax.wings.decide.section.analysis import ThresholdCurves, find_thresholds
 from verax.wings.lists import section as places
 from verax.wings.lists.lengths import LengthRecipe
-from verax.wings.raters.analysis import read_raters, recipe_of
-from verax.wings.raters.result import RaterStudy
 from verax.wings.recalibrate.records import LISTS, rows_tried
 from verax.wings.recalibrate.section.analysis import Tried, remedies_of, remedies_of_lists, try_recalibration
 from verax.wings.retain import section as retention
@@ -102,7 +101,11 @@ def look_at(
 def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
     """What is summed up, by name."""
     recipes = _list_recipes if problem.lists else _dense_recipes
-    return {**recipes(handle, problem, plan), **breakdown_recipes(handle, problem, plan)}
+    return {
+        **recipes(handle, problem, plan),
+        **section_recipes(Asked(handle, problem, plan)),
+        **breakdown_recipes(handle, problem, plan),
+    }
 
 
 def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
@@ -126,8 +129,6 @@ def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[s
         recipes |= _worst_recipes(handle, name, problem.primary, curves.keys)
         if problem.costs is not None and handle.n_classes <= CONFUSION_UP_TO:
             recipes[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
-        raters = recipe_of(name, problem.calibrated_by)
-        recipes |= {f"{name}/raters": raters} if handle.rated and handle.knows(raters) else {}
     recipes["survey"] = SurveyRecipe()
     sample = sample_recipe(handle, rows_tried(handle.n_classes))
     # Merged files of several versions have samples of several sizes, and none in common.
@@ -251,6 +252,7 @@ class _Conclusion:
             thresholds=self._thresholds(),
             precision=self._precision(findings, parts.shown.values()),
             answers=self._answers(),
+            found=self._sections(),
         )
 
     def _lists(self) -> list[Findings]:
@@ -353,7 +355,6 @@ class _Conclusion:
                     decisions=self._decisions(model, self.cards[name]),
                 ),
                 places=None,
-                raters=self._raters(model),
             )
             for i, (model, name) in enumerate(problem.models.items())
         ]
@@ -368,12 +369,16 @@ class _Conclusion:
         )
         return Decisions(*costs)
 
-    def _raters(self, model: str) -> RaterStudy | None:
-        sums: PairedSums | None = self.summaries.by_name.get(f"{model}/raters")
-        if sums is None:
-            return None
-        rule, names = self.problem.calibrated_by, self.problem.names
-        return read_raters(sums, rule, self.summaries.n_rows, (), self.plan.confidence, names)
+    def _sections(self) -> dict[str, Any]:
+        """The results of the sections of wings, by their keys."""
+        asked = (self.handle, self.problem, self.plan)
+        results = {
+            section.key: section.read(
+                Answered(*asked, answers=answers_to(section, self.summaries), summaries=self.summaries)
+            )
+            for section in sections()
+        }
+        return {key: result for key, result in results.items() if result is not None}
 
     def _thresholds(self) -> ThresholdCurves | None:
         if self.problem.lists:

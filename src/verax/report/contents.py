@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from verax.analyses.calibration.claims import ListClaim, Overconfidence
@@ -24,7 +25,6 @@ from verax.scores.combinators import Padded
 from verax.scores.registry import name_of
 from verax.wings.decide.section.analysis import ThresholdCurves
 from verax.wings.lists.lengths import LengthComparison
-from verax.wings.raters.result import RaterStudy
 from verax.wings.recalibrate.section.analysis import RecalibrationBenefit
 from verax.wings.retain.result import RetentionCurve
 
@@ -142,8 +142,6 @@ class Findings:
         What only full distributions tell.
     places : ListFindings or None
         What only top lists tell.
-    raters : RaterStudy or None
-        Rater disagreement; None where there is one outcome per row.
     """
 
     name: str
@@ -153,7 +151,6 @@ class Findings:
     panels: list[ReliabilityPanel]
     dense: Distributions | None
     places: ListFindings | None
-    raters: RaterStudy | None = None
 
     @property
     def details(self) -> Distributions | ListFindings:
@@ -196,6 +193,8 @@ class Contents:
     answers : Comparison or None
         The classes that several models list first, by the zero-one loss; None for full distributions, which
         are compared by it among others.
+    found : Mapping[str, Any]
+        The results of the sections of wings that have something to say, by their keys.
     """
 
     problem: Problem
@@ -211,6 +210,7 @@ class Contents:
     thresholds: ThresholdCurves | None = None
     precision: str = ""
     answers: Comparison | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def subgroups(self) -> dict[str, Subgroups]:
@@ -237,8 +237,8 @@ class Contents:
         standing = next(m for m in self.comparison.models[rule] if m.name == model)
         return standing.skill, standing.skill_interval
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def to_dict(self, of_models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Everything as plain Python values; `of_models` is what sections of wings have on each model."""
         problem = self.problem
         lists = problem.lists
         return {
@@ -249,7 +249,7 @@ class Contents:
             "confidence": self.confidence,
             "seed": self.seed,
             "replicates": self.replicates,
-            "models": {part.name: self._model(part) for part in self.findings},
+            "models": {part.name: {**self._model(part), **of_models[part.name]} for part in self.findings},
             "subgroups": {name: part.to_dict(stored=False) for name, part in self.subgroups.items()},
             "left_out": {name: [list(pair) for pair in left] for name, left in self.parts.left_out.items()},
             "comparison": self.comparison.to_dict(stored=False),
@@ -277,6 +277,5 @@ class Contents:
             "skill": skills,
             "decomposition": model.decomposition.to_dict(stored=False),
             "worst": model.worst.to_dict(stored=False),
-            **({} if model.raters is None else {"raters": model.raters.to_dict(stored=False)}),
             **details,
         }

@@ -11,6 +11,7 @@ from verax.inputs.groups import in_words
 from verax.report.contents import Contents, inner_name
 from verax.report.definitions import ERRATA, Definition, definitions, of_rule
 from verax.report.limits import COUNTED
+from verax.report.section import in_place, sections
 from verax.scores.registry import name_of
 
 # The scores that a page shows if there are more than a few; the others are folded.
@@ -34,6 +35,12 @@ def definitions_of(contents: Contents) -> list[Definition]:
 
 def methods_of(contents: Contents) -> list[str]:
     """How every figure was computed, one sentence or a few per subject."""
+    lines = {"scores": _scores(contents), **_of_rows(contents), "dependence": _dependence(contents)}
+    return in_place(lines, (line for section in sections() for line in section.conventions(contents)))
+
+
+def _scores(contents: Contents) -> list[str]:
+    """Intervals, skill, calibration and its curves."""
     card, problem = contents.findings[0].card, contents.problem
     how = card.to_dict(stored=False)["intervals"]
     method = how["method"][0].upper() + how["method"][1:]
@@ -61,46 +68,52 @@ def methods_of(contents: Contents) -> list[str]:
             f"{units}, so that no row is used for its own forecast.",
             _calibration_method(contents),
         ]
-    lines += [
+    return [
+        *lines,
         "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "
         "the range expected of a calibrated forecast with the same values. Curves are drawn on a grid of two "
         "percent.",
         _all_rows(contents),
         *filter(None, [contents.precision]),
     ]
+
+
+def _of_rows(contents: Contents) -> dict[str, list[str]]:
+    """What was done to the rows, as it was asked."""
+    problem = contents.problem
+    lines: dict[str, list[str]] = {"limits": [], "rows": [], "raters": []}
     if problem.n_classes == 2 and not problem.lists and contents.thresholds is None:
-        lines.append(
+        lines["limits"].append(
             "ROC, precision-recall and decision curves take further passes over the rows, so they are left "
             f"out for {problem.n_rows:,} rows. `verax decide` and `vx.roc_curve` compute them."
         )
     if problem.ordered and problem.n_classes > COUNTED:
-        lines.append(f"Beyond {COUNTED} classes, curves show accuracy instead of kappa.")
+        lines["limits"].append(f"Beyond {COUNTED} classes, curves show accuracy instead of kappa.")
     if problem.rescaled:
-        lines.append("Every row of probabilities was divided by its sum, as asked.")
+        lines["rows"].append("Every row of probabilities was divided by its sum, as asked.")
     if problem.logits:
-        lines.append("Probabilities are the softmax of the logits given.")
+        lines["rows"].append("Probabilities are the softmax of the logits given.")
     if problem.full:
-        lines.append(
+        lines["rows"].append(
             f"{join(list(problem.full))}: full distributions were given; their lists are the most likely "
             "classes."
         )
     if problem.weighted:
         meant = "Only their ratios matter." if problem.weights_are == "importance" else "They count rows."
-        lines.append(f"Rows are weighted; the weights sum to {problem.weight:,.6g}. {meant}")
+        lines["rows"].append(f"Rows are weighted; the weights sum to {problem.weight:,.6g}. {meant}")
     if problem.rated:
-        lines.append(
+        lines["raters"].append(
             "Several raters labelled the rows. The loss of a row is its mean loss over its raters. "
             "Calibration, decisions and losses by class count a row once for each class that a rater chose, "
             "weighted by the share of the raters."
         )
-    if contents.best.raters is not None:
-        lines.append(
-            "Rater disagreement is corrected for the number of raters. A panel of r raters used as a "
-            "forecast has an expected loss of (1 + 1/r) times the disagreement, so the worth in raters is "
-            "disagreement over excess, with Fieller's confidence interval. This assumes raters who label "
-            "independently given the case and are interchangeable. Raters with names are a panel that the "
-            "interval speaks for; the one for raters in general adds the variance between them."
-        )
+    return lines
+
+
+def _dependence(contents: Contents) -> list[str]:
+    """What rows that depend on each other change."""
+    problem, n_groups = contents.problem, contents.findings[0].card.n_groups
+    lines = []
     if problem.time_ordered:
         lines.append(
             "Models are compared on rows in order of time, which may be autocorrelated. All other intervals "
@@ -111,8 +124,8 @@ def methods_of(contents: Contents) -> list[str]:
             "Rows of a group are resampled together. The bands of reliability curves assume independent "
             "rows, so they are too narrow."
         )
-    if isinstance(card.n_groups, tuple):
-        lines.append(f"Rows are grouped in two ways. {_two_ways(card.n_groups)}")
+    if isinstance(n_groups, tuple):
+        lines.append(f"Rows are grouped in two ways. {_two_ways(n_groups)}")
     return lines
 
 
@@ -165,9 +178,24 @@ def _calibration_method(contents: Contents) -> str:
 
 def paragraph_of(contents: Contents) -> str:
     """How the figures were computed, as a paper says it."""
+    texts = {
+        "scores": _scored(contents),
+        "calibration": _assessed(contents),
+        "gains": _two_class_methods(contents),
+        "rows": _counted(contents),
+        "raters": ["The loss of a row is its mean loss over the labels of several raters."]
+        if contents.problem.rated
+        else [],
+        "left out": _left_out(contents),
+    }
+    added = (text for section in sections() for text in section.methods(contents))
+    computed = f"Computed with verax {__version__}, seed {contents.seed}."
+    return " ".join([*in_place(texts, added), computed])
+
+
+def _scored(contents: Contents) -> list[str]:
     problem, level = contents.problem, f"{100 * contents.confidence:g}%"
     scores = [title_of(name_of(rule)) for rule in problem.rules if name_of(rule) in (*MAIN, contents.primary)]
-    several = len(contents.findings) > 1
     units = "rows"
     against = (
         "a uniform guess over all classes"
@@ -188,39 +216,44 @@ def paragraph_of(contents: Contents) -> str:
         f"assuming independent {units}.",
         f"Skill is the reduction of the mean loss relative to {against}.",
     ]
-    if several:
+    if len(contents.findings) > 1:
         texts.append(
             f"The {len(contents.findings)} models were compared on the same rows "
             f"({contents.comparison.method}), with Holm's correction for all pairs."
         )
-    if not problem.lists:
-        how = f", a consistency test with {contents.replicates} draws" if contents.replicates else ""
-        texts.append(
-            "Calibration was assessed by isotonic reliability diagrams and the CORP decomposition "
-            f"(Dimitriadis, Gneiting and Jordan, 2021){how}, the accuracy of the most likely class against "
-            "its mean probability, and calibration slopes. The gain of recalibration was estimated by nested "
-            "cross-validation."
-        )
-    texts += _two_class_methods(contents)
+    return texts
+
+
+def _assessed(contents: Contents) -> list[str]:
+    if contents.problem.lists:
+        return []
+    how = f", a consistency test with {contents.replicates} draws" if contents.replicates else ""
+    return [
+        "Calibration was assessed by isotonic reliability diagrams and the CORP decomposition "
+        f"(Dimitriadis, Gneiting and Jordan, 2021){how}, the accuracy of the most likely class against "
+        "its mean probability, and calibration slopes. The gain of recalibration was estimated by nested "
+        "cross-validation."
+    ]
+
+
+def _counted(contents: Contents) -> list[str]:
+    texts = []
     names = [clean(name, 40) for name in contents.subgroups]
     if names:
         texts.append(
             f"Performance and calibration were also assessed in subgroups by {join(names)}, with Holm's "
             "correction over the subgroups."
         )
-    if problem.weighted:
+    if contents.problem.weighted:
         texts.append("Rows were weighted.")
-    if problem.rated:
-        texts.append("The loss of a row is its mean loss over the labels of several raters.")
-    if contents.best.raters is not None and contents.best.raters.verdict:
-        texts.append(contents.best.raters.verdict)
-    if problem.skipped is not None and problem.skipped.count:
-        texts.append(
-            f"{count(problem.skipped.count, 'invalid row')} of {problem.skipped.n_given:,} left out; no "
-            "value was imputed."
-        )
-    texts.append(f"Computed with verax {__version__}, seed {contents.seed}.")
-    return " ".join(texts)
+    return texts
+
+
+def _left_out(contents: Contents) -> list[str]:
+    skipped = contents.problem.skipped
+    if skipped is None or not skipped.count:
+        return []
+    return [f"{count(skipped.count, 'invalid row')} of {skipped.n_given:,} left out; no value was imputed."]
 
 
 def _two_class_methods(contents: Contents) -> list[str]:

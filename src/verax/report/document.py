@@ -25,6 +25,7 @@ from verax.report.breakdowns import Breakdowns
 from verax.report.contents import Contents
 from verax.report.page import render
 from verax.report.problem import Problem, open_given
+from verax.report.section import facts_of
 from verax.report.verdict import in_one_family, verdict_of
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike
@@ -309,4 +310,4 @@ class Report:
         return facts
 
     def _as_dict(self) -> dict[str, Any]:
-        return self._about() | self.contents.to_dict()
+        return self._about() | facts_of(self.contents)

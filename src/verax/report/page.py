@@ -9,18 +9,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from verax.common.packages import needed
+from verax.common.wings import wings
 from verax.inference.findings import Verdict
 from verax.report.bundle import bundle, converter, templates
 from verax.report.charts import all_charts
 from verax.report.contents import Contents
-from verax.report.sections import context_of
+from verax.report.section import Section, sections
+from verax.report.sections import ANCHORS, context_of
 from verax.wings.decide.section.charts import rate_charts
-from verax.wings.raters.section import rater_charts
 
 
 def check_packages() -> None:
@@ -34,19 +36,40 @@ def render(contents: Contents, verdict: Verdict, **about: Any) -> str:
     check_packages()
     context = context_of(contents, verdict, **about)
     script = bundle() + "\n" + _asset("report.js")
-    drawn = all_charts(contents) | rate_charts(contents) | rater_charts(contents)
+    drawn = all_charts(contents) | rate_charts(contents)
+    for section in sections():
+        drawn |= section.charts(contents)
+    added, links = _added(contents, context)
     charts = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
     return str(
-        _environment()
+        _environment(_folders())
         .get_template("report.html.j2")
         .render(
             **context,
+            added=added,
+            links=links,
             style=_asset("report.css"),
             script=_plain(script),
             charts=_plain(_harmless(charts)),
             policy=_policy(script),
         )
     )
+
+
+def _added(contents: Contents, context: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """The sections of wings as text, and those that the list of sections names, by what they stand after."""
+    texts: dict[str, list[str]] = {anchor: [] for anchor in ANCHORS}
+    links: dict[str, list[Any]] = {anchor: [] for anchor in ANCHORS}
+    for section in sections():
+        anchor = section.after if section.after in ANCHORS else "parts"
+        exhibit = section.exhibit(contents)
+        texts[anchor].append("" if exhibit is None else _rendered(section, {**context, section.key: exhibit}))
+        links[anchor] += [] if exhibit is None else [section]
+    return {anchor: _plain("\n".join(some)) for anchor, some in texts.items()}, links
+
+
+def _rendered(section: Section[Any], context: Mapping[str, Any]) -> str:
+    return f"{_environment(_folders()).get_template(section.template).render(context)}\n"
 
 
 def _policy(script: str) -> str:
@@ -72,11 +95,17 @@ def _plain(text: str) -> Any:
     return Markup(text)
 
 
+def _folders() -> tuple[str, ...]:
+    """The wings, each of which may have templates in its folder."""
+    return tuple(wing.name for wing in wings())
+
+
 @lru_cache(maxsize=1)
-def _environment() -> Any:
+def _environment(folders: tuple[str, ...]) -> Any:
     jinja2 = needed("jinja2", "A report", "report")
+    own = {name: jinja2.PackageLoader(f"verax.wings.{name}", "") for name in folders}
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("verax.report"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader("verax.report"), jinja2.PrefixLoader(own)]),
         bytecode_cache=templates(),
         autoescape=True,
         undefined=jinja2.StrictUndefined,

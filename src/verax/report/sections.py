@@ -42,13 +42,26 @@ from verax.report.exhibits import (
     reliability_exhibit,
     subgroups_exhibit,
 )
+from verax.report.section import in_place, sections
 from verax.scores.metrics import HIGHER
 from verax.scores.registry import name_of
 from verax.wings.decide.section.analysis import TwoClassCurves
 from verax.wings.decide.section.exhibit import confidence_exhibit, thresholds_exhibit
-from verax.wings.raters.section import raters_exhibit
 from verax.wings.recalibrate.section.exhibit import remedy_exhibit
 
+# The sections of the core, which those of wings stand after.
+ANCHORS = (
+    "verdict",
+    "comparison",
+    "reliability",
+    "card",
+    "coverage",
+    "worst",
+    "confusion",
+    "parts",
+    "definitions",
+    "checks",
+)
 # Up to this number of classes a forecast is written in full; beyond, the most likely ones and the outcome.
 _WRITTEN, _TOP = 6, 4
 # Up to this number of scores, none is folded.
@@ -101,7 +114,6 @@ def context_of(
         "facts": _facts(contents),
         "cards": [_card(contents, f) for f in findings],
         "worst": [_split([_case(contents, case) for case in f.worst]) for f in findings],
-        "raters": raters_exhibit(contents),
         "coverage": coverage_exhibit(contents) if lists else None,
         "reliability": reliability_exhibit(contents),
         "remedy": remedy_exhibit(contents),
@@ -136,37 +148,36 @@ def _step(verdict: Verdict) -> str:
 
 def _facts(contents: Contents) -> list[tuple[str, str]]:
     problem, best = contents.problem, contents.best
-    facts = [
-        ("rows", f"{problem.n_rows:,}"),
-        ("ordered classes" if problem.ordered else "classes", large(problem.n_classes)),
-    ]
-    if len(contents.findings) > 1:
-        facts.append(("models", f"{len(contents.findings)}"))
-    if best.card.n_groups is not None:
-        facts.append(("groups", in_words(best.card.n_groups).removesuffix(" groups")))
     whose = " of the best" if len(contents.findings) > 1 else ""
+    facts: dict[str, list[tuple[str, str]]] = {
+        "rows": [("rows", f"{problem.n_rows:,}")],
+        "classes": [("ordered classes" if problem.ordered else "classes", large(problem.n_classes))],
+        "models": [("models", f"{len(contents.findings)}")] if whose else [],
+        "groups": [],
+        "coverage": [],
+        "accuracy": [(f"accuracy{whose}", percent(best.card.accuracy, 1))],
+        "skill": [],
+    }
+    if best.card.n_groups is not None:
+        facts["groups"] = [("groups", in_words(best.card.n_groups).removesuffix(" groups"))]
     if best.places is not None:
-        facts += [
+        facts["coverage"] = [
             (f"coverage{whose}", percent(best.places.whole.happened, 1)),
             (f"claimed{whose}", percent(best.places.whole.claimed, 1)),
         ]
-    facts.append((f"accuracy{whose}", percent(best.card.accuracy, 1)))
     skill, _ = _skill(contents, best.name, contents.primary)
     if math.isfinite(skill):
-        facts.append((f"skill{whose}", percent(skill)))
-    if best.raters is not None and math.isfinite(best.raters.worth.value):
-        facts.append((f"worth in raters{whose}", number(best.raters.worth.value, 2)))
+        facts["skill"] = [(f"skill{whose}", percent(skill))]
     two = _two(contents)
     if two is not None:
-        facts.insert(
-            2,
+        facts["classes"] += [
             (
                 f"observed {clean(problem.titles[1], 40)}",
                 percent(_best_curve(contents, two.net_benefit).prevalence, 1),
-            ),
-        )
-        facts.append((f"ROC AUC{whose}", number(_best_curve(contents, two.roc).area, 3)))
-    return facts
+            )
+        ]
+        facts["area"] = [(f"ROC AUC{whose}", number(_best_curve(contents, two.roc).area, 3))]
+    return in_place(facts, (fact for section in sections() for fact in section.facts(contents, whose)))
 
 
 # ---- the card ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 import verax as vx
 from reports import GRADES, light, sample
 from verax.report.sections import context_of
-from verax.wings.raters.section import rater_charts, raters_exhibit
+from verax.wings.raters.section import RATERS
 
 WHO = ["ann", "bob", "<b>cy</b>"]
 Y, P = sample(150, 4)
@@ -27,12 +27,12 @@ def report():
 @pytest.mark.long
 def test_the_section_has_the_numbers_of_raters(report):
     exact = vx.raters(LABELS, P, ordered=True, **OWN)
-    found = report.contents.findings[0].raters
+    found = RATERS.found(report.contents)["new"]
     assert found.rule == "rps"
     for name in ("loss", "disagreement", "excess", "worth"):
         assert getattr(found, name) == getattr(exact, name)
     assert found.raters == exact.raters
-    shown = raters_exhibit(report.contents)
+    shown = RATERS.exhibit(report.contents)
     assert shown["models"][0]["words"].startswith(exact.verdict)
     assert [line["name"] for line in shown["models"][1]["raters"]] == WHO
     assert report.to_dict()["models"]["old"]["raters"]["n_rated"] == exact.n_rated
@@ -43,8 +43,8 @@ def test_the_page_draws_panels_and_splits_the_worst_cases(report):
     assert 'id="raters"' in page
     assert "&lt;b&gt;cy&lt;/b&gt;" in page
     assert "<b>cy</b>" not in page
-    rows = rater_charts(report.contents)["raters"]["datasets"]["rows"]
-    h = report.contents.findings[0].raters.disagreement.value
+    rows = RATERS.charts(report.contents)["raters"]["datasets"]["rows"]
+    h = RATERS.found(report.contents)["new"].disagreement.value
     panel = [row["y"] for row in rows if row["i"] == 2]
     np.testing.assert_allclose(panel, [h * (1 + 1 / r) for r in range(1, len(panel) + 1)], atol=1e-5)
     context = context_of(report.contents, report.verdict, title="", source="")
@@ -58,19 +58,19 @@ def test_rows_elsewhere_and_shares_have_the_section_and_single_outcomes_none(tmp
     columns = {f"p_{name}": P[:, k] for k, name in enumerate(GRADES)}
     LABELS.assign(**columns).to_parquet(tmp_path / "rated.parquet")
     handle = vx.scan(tmp_path / "rated.parquet", raters=WHO, classes=GRADES)
-    found = light(handle).contents.findings[0].raters
+    (found,) = RATERS.found(light(handle).contents).values()
     exact = vx.raters(LABELS, P, **OWN)
     assert found.worth.value == pytest.approx(exact.worth.value, rel=1e-12)
     assert found.raters[2].n_rows == exact.raters[2].n_rows
     counts = np.stack([LABELS.eq(name).sum(axis=1) for name in GRADES], axis=1)
-    shown = raters_exhibit(light(counts / counts.sum(axis=1, keepdims=True), P).contents)
+    shown = RATERS.exhibit(light(counts / counts.sum(axis=1, keepdims=True), P).contents)
     assert "number of raters is not known" in shown["about"]
     assert shown["models"][0]["raters"] == []
-    once = raters_exhibit(light(np.eye(4, dtype=int)[Y], P, raters="counts").contents)
+    once = RATERS.exhibit(light(np.eye(4, dtype=int)[Y], P, raters="counts").contents)
     assert "150 cases have one rater" in once["about"]
     assert "no case has two raters" in once["models"][0]["words"]
     hard = light(Y, P).contents
-    assert (raters_exhibit(hard), rater_charts(hard)) == (None, {})
+    assert (RATERS.exhibit(hard), RATERS.charts(hard)) == (None, {})
 
 
 def test_the_skill_on_the_page_is_that_of_the_card_for_cases_of_several_raters():

@@ -14,5 +14,6 @@ WING = Wing(
     commands={
         "raters": Command("Show how much raters disagree, and what forecasts are worth.", after="sets"),
     },
+    sections=("section:RATERS",),
     tutorial="docs/guide/raters.md",
 )
