@@ -95,15 +95,15 @@ def _plain(text: str) -> Any:
     return Markup(text)
 
 
-def _folders() -> tuple[str, ...]:
-    """The wings, each of which may have templates in its folder."""
-    return tuple(wing.name for wing in wings())
+def _folders() -> tuple[tuple[str, str], ...]:
+    """The wings and their packages, each of which may have templates in its folder."""
+    return tuple((wing.name, wing.package) for wing in wings())
 
 
 @lru_cache(maxsize=1)
-def _environment(folders: tuple[str, ...]) -> Any:
+def _environment(folders: tuple[tuple[str, str], ...]) -> Any:
     jinja2 = needed("jinja2", "A report", "report")
-    own = {name: jinja2.PackageLoader(f"verax.wings.{name}", "") for name in folders}
+    own = {name: jinja2.PackageLoader(package, "") for name, package in folders}
     return jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader("verax.report"), jinja2.PrefixLoader(own)]),
         bytecode_cache=templates(),

@@ -60,7 +60,7 @@ class Section(Generic[T]):
     after : str
         The section of the core that it stands after.
     template : str
-        Its template, such as "raters/section.html.j2", inside `wings/`.
+        Its template, such as "raters/section.html.j2": the name of the wing, and a file in its folder.
     """
 
     key: ClassVar[str]
