@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import demofiles
-from commandline import validator, verax
+from commandline import process, validator, verax
 from verax.cli.commands import all_commands
 from verax.cli.schemas.outputs import COMMANDS, schema_of
 
@@ -18,6 +19,7 @@ RUNS = {
     "evaluate": ["preds.parquet", "--by", "site", "--require", "brier<1"],
     "decide": ["preds.parquet", "--threshold", "youden", "--groups", "site"],
     "worst": ["preds.parquet", "-n", "2"],
+    "recalibrate": ["curved.csv", "--method", "blend"],
     "monitor": ["february.parquet", "--time", "day", "--reference", "0.5", "--state", "schema.state"],
     "select": ["metrics.csv"],
     "toplist": ["completions.jsonl", "--classes", "50000"],
@@ -33,7 +35,18 @@ RUNS = {
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("files")
     demofiles.write_all(path)
+    curved(path / "curved.csv")
     return path
+
+
+def curved(path):
+    """Forecasts of two classes that no line in the log odds corrects: a blend has parts of all forms."""
+    rng = np.random.default_rng(0)
+    p = rng.random(1500)
+    y = rng.random(1500) < np.where(p < 0.5, 0.25 * p, 0.1 + 0.9 * p**2)
+    np.savetxt(
+        path, np.column_stack([y, 1 - p, p]), delimiter=",", header="target,p_0,p_1", comments="", fmt="%g"
+    )
 
 
 def test_every_command_with_json_has_a_schema():
@@ -48,6 +61,12 @@ def test_schemas_are_printed(command):
     schema = json.loads(printed.stdout)
     assert schema == schema_of(command)
     assert schema["$schema"].endswith("2020-12/schema")
+
+
+@pytest.mark.parametrize("command", ["merge", "evals evaluate", "decide", "recalibrate"])
+def test_schemas_do_not_depend_on_what_else_was_imported(command):
+    """They list the kinds of a class that are imported, here those of all commands."""
+    assert json.loads(process("schema", *command.split()).stdout) == schema_of(command)
 
 
 def test_other_commands_are_refused():

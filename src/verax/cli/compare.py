@@ -25,6 +25,7 @@ from verax.wings.evals.cli.grading import are_grades
 
 if TYPE_CHECKING:
     from verax.analyses.comparison.result import Comparison
+    from verax.cli.schemas.building import Kinds
     from verax.report import Report
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
@@ -209,3 +210,12 @@ def compare(
     texts = [*about.lines(), comparison._text(), *(f"\n{part}" for part in parts.values())]
     verdict = verdict.with_source(Typed.source())
     show(result, texts, as_json=as_json, verdict=verdict, checks=checks, report=html, plot=plot)
+
+
+def output() -> Kinds:
+    """The fields of the kinds of output with --json."""
+    from verax.analyses.discrimination.result import RankScores
+    from verax.cli.schemas.building import of_type
+    from verax.cli.schemas.fields import BY_LOSSES, BY_SCORES
+
+    return [BY_LOSSES, {**BY_SCORES, "ranking": of_type(RankScores)}]

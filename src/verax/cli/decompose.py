@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from verax.cli.output import Json, draw_to, show
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules, parse
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 _EXAMPLES = """Examples: `verax decompose preds.parquet`,
 `verax decompose grades.csv --target grade --ordered --classes none,mild,severe --plot reliability.png`,
@@ -84,3 +87,19 @@ def decompose(
     }
     texts = [*rows.reading_lines(), repr(decomposition), *([] if summary is None else [f"\n{summary}"])]
     show(result, texts, as_json=as_json, plot=plot)
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.analyses.calibration.components import Decomposition
+    from verax.cli.schemas.building import PATH, TRUTH, of_type
+    from verax.cli.schemas.fields import ANY_FILE, CALIBRATION
+
+    return {
+        **ANY_FILE,
+        "normalize": TRUTH,
+        "logits": TRUTH,
+        "decomposition": of_type(Decomposition),
+        "calibration": CALIBRATION,
+        "plot": PATH,
+    }

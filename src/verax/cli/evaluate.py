@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from verax.scores.combinators import Padded, padded
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
 from verax.wings.evals.cli.grading import are_grades
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Fields, Kinds
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
@@ -92,3 +95,31 @@ def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool, *, lists
     else:
         chosen = fitting_rules(asked or None, ordered)
     return list(dict.fromkeys([*chosen, *(bound.rule for bound in bounds if bound.rule is not None)]))
+
+
+def output() -> Kinds:
+    """The fields of the kinds of output with --json."""
+    from verax.analyses.cards.listcard import ListCard
+    from verax.analyses.cards.scorecard import Scorecard
+    from verax.cli.schemas.building import COUNT, NUMBER, TEXT, TRUTH, exactly, or_none, record
+    from verax.cli.schemas.fields import CALIBRATION, CARD, COLUMN_FILE, LIST_CARD, SUBGROUPS
+
+    card: Fields = {
+        **CARD,
+        **COLUMN_FILE,
+        "card": exactly(Scorecard),
+        "calibration": CALIBRATION,
+        "subgroups": SUBGROUPS,
+    }
+    costs = record(
+        n_rows=or_none(COUNT),
+        exact=TRUTH,
+        passes=COUNT,
+        kept=TRUTH,
+        sampled=COUNT,
+        seconds=NUMBER,
+        per_million=NUMBER,
+        megabytes=NUMBER,
+    )
+    of_lists: Fields = {**CARD, "card": exactly(ListCard), **LIST_CARD}
+    return [card, of_lists, {"file": TEXT, "dry_run": costs}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from verax.cli.output import Json, show
 from verax.cli.panels import arrange, help_of, listed, option_lines, wrapped
 from verax.errors import VeraxError
 from verax.inputs.reading import Reading
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 
 @app.command("help", epilog="Examples: `verax help reading`, `verax help compare`, `verax help rules`")
@@ -106,3 +109,10 @@ _TOPICS: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "methods": _methods,
 }
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import TEXT
+
+    return {"topic": TEXT, "text": TEXT}

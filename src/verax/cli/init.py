@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,9 @@ from verax.common.toml import to_toml
 from verax.errors import InputError, Remedy
 from verax.inputs.reading import Reading, flag_of
 from verax.wings.evals.cli.grading import are_grades, read_one
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Fields, Kinds
 
 # Options whose value a file tells: it has no other reading with them left out.
 _TOLD = ("delimiter", "decimal")
@@ -390,3 +393,24 @@ def _relative(file: str) -> str:
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
     """Values that JSON has."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+def output() -> Kinds:
+    """The fields of the kinds of output with --json."""
+    from verax.cli.schemas.building import COUNT, NUMBER, PATH, TEXT, TEXTS, TRUTH, listed, or_none, record
+
+    read: Fields = {
+        "file": TEXT,
+        "reading": {"type": "object"},
+        "columns": listed(record(column=TEXT, role=TEXT, why=TEXT)),
+        "taken": TEXTS,
+        "classes": or_none(TEXTS),
+        "n_rows": COUNT,
+        "first": listed(record(outcome=TEXT, probabilities=listed(NUMBER))),
+        "notes": TEXTS,
+        "doubts": TEXTS,
+        "decided": TEXTS,
+        "toml": TEXT,
+        "written": PATH,
+    }
+    return [read, {"file": TEXT, "holds": TRUTH, "changed": TEXTS, "n_rows": or_none(COUNT)}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ from verax.errors import InputError, Remedy
 from verax.inference.findings import Verdict
 from verax.wings.evals.cli.grade_cards import GradeBound, card_texts, grade_bounds, hold_grades
 from verax.wings.evals.result import GradeCard
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 _EXAMPLES = """Examples: `verax merge monday.verax tuesday.verax`,
 `verax merge monday.verax tuesday.verax --require 'brier<0.9' --save week.verax --json`
@@ -146,3 +149,10 @@ def _check_on_card(bound: Bound, card: Scorecard) -> None:
         found=f"they have {', '.join([*card.scores, *card.metrics])}",
         remedies=[Remedy("Pass --rule to `verax evaluate` when saving.")] if bound.rule is not None else [],
     )
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.fields import ANY_CARD, MAYBE_TOLD, MERGED
+
+    return {**MERGED, **MAYBE_TOLD, "card": ANY_CARD}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules
 from verax.wings.evals.cli.grading import are_grades
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 CALLED_BY_NUMBER = (
     "Rows are called by their numbers in the file, from 0; --id names a field that identifies them."
@@ -107,3 +110,12 @@ def _questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:
     except VeraxError:
         # A table without records has no questions.
         return {}
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.analyses.worst import Worst
+    from verax.cli.schemas.building import TEXT, Maybe, face, mapped
+    from verax.cli.schemas.fields import ANY_FILE
+
+    return {**ANY_FILE, **face(Worst), "questions": Maybe(mapped(TEXT))}

@@ -30,6 +30,8 @@ class Command:
         The module that defines it, inside the wing.
     after : str
         The command it is listed after; empty for the head of the list.
+    output : str or Mapping[str, str]
+        What gives the fields of its `--json` output, such as "command:output"; of a group, by inner commands.
     takes : Mapping[str, tuple[str, tuple[str, ...]]]
         Options that are typed at other commands and mean this one: by a command, what to run and the options.
     """
@@ -37,6 +39,7 @@ class Command:
     says: str
     place: str = "command"
     after: str = ""
+    output: str | Mapping[str, str] = ""
     takes: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
@@ -54,6 +57,10 @@ class Wing:
         Its public names.
     commands : Mapping[str, Command]
         Its commands by what is typed.
+    outputs : Mapping[str, str]
+        What gives the fields of further kinds of output, by the command of the core that prints them.
+    definitions : str
+        What gives the schemas of parts of its results that fields do not tell.
     saved : tuple of str
         Modules with summaries that files may keep.
     forms : tuple of str
@@ -77,6 +84,8 @@ class Wing:
     functions: Mapping[str, str] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    definitions: str = ""
     saved: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
@@ -100,6 +109,11 @@ def wings() -> tuple[Wing, ...]:
     folders = [(room, found.name) for room in rooms for found in iter_modules(import_module(room).__path__)]
     packages = [f"{room}.{name}" for room, name in folders]
     return tuple(replace(import_module(f"{package}.wing").WING, package=package) for package in packages)
+
+
+def owner(cls: type) -> Wing | None:
+    """The wing that defines a class; None for the core."""
+    return next((wing for wing in wings() if cls.__module__.startswith(f"{wing.package}.")), None)
 
 
 def all_of(kind: str) -> Iterator[Any]:

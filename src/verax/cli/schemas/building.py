@@ -38,6 +38,11 @@ class Maybe(NamedTuple):
     schema: Schema
 
 
+Fields = dict[str, Schema | Maybe]
+# What a command gives of its output: the fields, several where it prints one kind or another.
+Kinds = Fields | list[Fields]
+
+
 def record(**fields: Schema | Maybe) -> Schema:
     """An object with these keys and no others."""
     return {
@@ -48,9 +53,9 @@ def record(**fields: Schema | Maybe) -> Schema:
     }
 
 
-def face(cls: Any, **given: Schema | Maybe) -> dict[str, Schema | Maybe]:
+def face(cls: Any, **given: Schema | Maybe) -> Fields:
     """The JSON keys of a result or of a part of one; `given` replaces what the types of fields say."""
-    keys: dict[str, Schema | Maybe] = {**TOLD} if issubclass(cls, WithVerdict) else {}
+    keys: Fields = {**TOLD} if issubclass(cls, WithVerdict) else {}
     for key, fact in facts_of(cls).items():
         if Mark.MERGED in fact.marks:
             keys |= face(_base(fact.hint)) if isinstance(_base(fact.hint), type) else {}
@@ -168,13 +173,13 @@ _NAMED: dict[str, Schema] = {"confidence": SHARE, "rank": PLACE, "confusion": or
 # The classes that schemas refer to, by their names there.
 CLASSES: dict[str, type[Any]] = {}
 # The verdict: its text, its findings, and the next step.
-TOLD: dict[str, Schema | Maybe] = {
+TOLD: Fields = {
     "verdict": TEXT,
     "findings": listed(ref("finding")),
     "next_step": or_none(ref("next_step")),
 }
 # Notes on rows left out and on top lists.
-NOTED: dict[str, Schema | Maybe] = {
+NOTED: Fields = {
     "skipped": Maybe(ref("skipped")),
     "skipped_bounds": Maybe(mapped(listed(NUMBER, 2))),
     "sampled": Maybe(record(n_rows=COUNT, of=COUNT)),

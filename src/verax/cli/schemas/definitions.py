@@ -1,8 +1,7 @@
-"""JSON schemas of the parts that outputs of several commands share."""
+"""JSON schemas of the parts that outputs of several commands share, where fields do not tell them."""
 
 from __future__ import annotations
 
-from verax.analyses.rates import RATES
 from verax.cli.schemas.building import (
     COUNT,
     FINITE,
@@ -10,44 +9,27 @@ from verax.cli.schemas.building import (
     LABEL,
     NOTED,
     NUMBER,
-    NUMBERS,
     PLACE,
     SHARE,
     TEXT,
     TEXTS,
     TRUTH,
+    Fields,
     Maybe,
     Schema,
-    const,
     either,
-    face,
     listed,
     mapped,
-    of_type,
     or_none,
     record,
     ref,
 )
 from verax.inference.findings import Claim
-from verax.wings.decide.rates.result import OperatingPoint, Rate
-from verax.wings.monitor.result import MonitoredEvent
-from verax.wings.recalibrate.forms import CalibrationMap
-
-N_GROUPS = either(COUNT, listed(COUNT, 2), {"type": "null"})
-# The file: one of full distributions, or one that may have top lists.
-COLUMN_FILE: dict[str, Schema | Maybe] = {
-    "file": TEXT,
-    "taken": ref("columns"),
-    "normalize": TRUTH,
-    "logits": TRUTH,
-}
-ANY_FILE: dict[str, Schema | Maybe] = {"file": TEXT, "taken": either(ref("columns"), ref("list_file"))}
-WEIGHTS_ARE: Schema = {"enum": ["importance", "counts"]}
 
 _FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT, n_by_mass=COUNT)
 
 # One of the worst rows, without its forecast; a class with its probability or its share of the raters.
-_CASE: dict[str, Schema | Maybe] = {
+_CASE: Fields = {
     "row": COUNT,
     "id": LABEL,
     "outcome": LABEL,
@@ -56,7 +38,7 @@ _CASE: dict[str, Schema | Maybe] = {
     "source": TEXT,
 }
 _ENTRY: Schema = {"type": "array", "prefixItems": [LABEL, NUMBER], "minItems": 2, "maxItems": 2}
-_CASE_OF_RATERS: dict[str, Schema | Maybe] = {**_CASE, "outcome": listed(_ENTRY)}
+_CASE_OF_RATERS: Fields = {**_CASE, "outcome": listed(_ENTRY)}
 _RATED = record(**_CASE_OF_RATERS, forecast=listed(FINITE), disagreement=NUMBER, excess=NUMBER)
 
 DEFINITIONS: dict[str, Schema] = {
@@ -132,45 +114,4 @@ DEFINITIONS: dict[str, Schema] = {
         n_unlisted=COUNT,
         valid=TRUTH,
     ),
-    "operating_point": record(**face(OperatingPoint), **dict.fromkeys(RATES, of_type(Rate))),
-    "nonconformity": record(name=TEXT, seed=COUNT),
-    "counterexample": record(
-        forecasts=listed(TEXTS), truth=or_none(TEXTS), outcomes=listed(COUNT), losses=TEXTS, text=TEXT
-    ),
-    "monitored_step": record(
-        time=TEXT,
-        n_rows=COUNT,
-        loss=NUMBER,
-        low=NUMBER,
-        high=NUMBER,
-        expected_loss=NUMBER,
-        evidence=NUMBER,
-        events=mapped(of_type(MonitoredEvent)),
-    ),
-    "alarm": record(
-        time=TEXT,
-        targets=listed(record(by=or_none(TEXT), label=or_none(TEXT), claim=TEXT)),
-        reasons=TEXTS,
-        kind=TEXT,
-        located=TRUTH,
-    ),
-    "unchanged": record(kind=const("unchanged")),
-    "log_linear": record(
-        kind=TEXT,
-        slopes=either(FINITE, listed(either(FINITE, listed(FINITE)))),
-        offsets=listed(FINITE),
-        floor=FINITE,
-        power=Maybe(FINITE),
-        spread=Maybe(FINITE),
-    ),
-    "isotonic": record(
-        kind=TEXT, thresholds=TRUTH, forecasts=listed(NUMBERS), frequencies=listed(NUMBERS), spread=FINITE
-    ),
-    "blend": record(kind=TEXT, methods=TEXTS, parts=listed(of_type(CalibrationMap)), weights=listed(FINITE)),
-    "monotone_curve": record(
-        kind=TEXT,
-        **dict.fromkeys(("knots", "slopes", "offsets"), listed(FINITE)),
-        **dict.fromkeys(("level", "floor", "power", "spread"), FINITE),
-    ),
-    "list_scaling": record(kind=TEXT, slope=FINITE, shift=FINITE, floor=FINITE),
 }

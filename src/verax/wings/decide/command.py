@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from verax.cli.options import reads_files
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.inputs.reading import Reading
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds, Schema
 
 _EXAMPLES = """Examples: `verax decide preds.parquet`,
 `verax decide preds.parquet --threshold 0.2 --threshold 0.5 --groups site`,
@@ -122,3 +125,38 @@ def _threshold(given: list[str] | None) -> Any:
             found=f"it is {', '.join(given)}",
             values=given,
         ) from None
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import PATH, of_type
+    from verax.cli.schemas.fields import COLUMN_FILE
+    from verax.wings.decide.deferral import Deferral
+    from verax.wings.decide.net_benefit import DecisionCurves
+    from verax.wings.decide.rates.result import OperatingPoints
+
+    return {
+        **COLUMN_FILE,
+        "points": of_type(OperatingPoints),
+        "curves": of_type(DecisionCurves),
+        "deferral": of_type(Deferral),
+        "plot": PATH,
+    }
+
+
+def compared() -> Kinds:
+    """The fields of the output of `verax compare` by a rate."""
+    from verax.cli.schemas.building import of_type
+    from verax.cli.schemas.fields import BY_SCORES
+    from verax.wings.decide.rates.result import OperatingPoints
+
+    return {**BY_SCORES, "rates": of_type(OperatingPoints)}
+
+
+def definitions() -> dict[str, Schema]:
+    """Schemas of parts of results that fields do not tell."""
+    from verax.analyses.rates import RATES
+    from verax.cli.schemas.building import face, of_type, record
+    from verax.wings.decide.rates.result import OperatingPoint, Rate
+
+    return {"operating_point": record(**face(OperatingPoint), **dict.fromkeys(RATES, of_type(Rate)))}

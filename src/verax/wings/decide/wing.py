@@ -27,9 +27,13 @@ WING = Wing(
     },
     commands={
         "decide": Command(
-            "Show rates at a threshold, decision curves, gains of deferring.", after="decompose"
+            "Show rates at a threshold, decision curves, gains of deferring.",
+            after="decompose",
+            output="command:output",
         ),
     },
+    outputs={"compare": "command:compared"},
+    definitions="command:definitions",
     saved=("cells",),
     tutorial="docs/guide/decisions.md",
 )

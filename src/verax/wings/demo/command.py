@@ -17,6 +17,7 @@ from verax.display.writing import make_folder, written
 from verax.errors import MissingPackageError
 
 if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
     from verax.wings.demo.tour import Example
 
 
@@ -143,3 +144,11 @@ def _next_steps(results: list[dict[str, Any]]) -> str:
             f"  {verax} worst {first} --target outcome --id image",
         ]
     )
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import PATH, TEXT, TEXTS, listed, record
+
+    problem = record(problem=TEXT, question=TEXT, verdict=TEXT, predictions=TEXTS, report=PATH)
+    return {"problems": listed(problem), "files": TEXTS}

@@ -18,6 +18,12 @@ WING = Wing(
         "evals": Command(
             "Evaluate and compare graded answers and evaluation logs.",
             after="datasets",
+            output={
+                "evaluate": "cli.outputs:evaluate",
+                "compare": "cli.outputs:compare",
+                "plan": "verax.wings.plan.command:output",
+                "worst": "cli.outputs:worst",
+            },
             takes={
                 "evaluate": ("evals evaluate", _ANSWERS),
                 "worst": ("evals worst", _ANSWERS),
@@ -26,6 +32,7 @@ WING = Wing(
             },
         ),
     },
+    outputs={"merge": "cli.outputs:merge"},
     saved=("summaries",),
     shapes=("reading.inspect:INSPECT_TOKENS",),
     uses=("plan",),

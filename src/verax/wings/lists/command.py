@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +13,9 @@ from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import Require, Strictly, read_bounds
 from verax.inputs.reading import Reading
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 _EXAMPLES = """Examples: `verax toplist completions.jsonl --classes 50000 --json`,
 `verax toplist batch.jsonl --classes 50000 --outcomes gold.csv --id custom_id --skip-invalid`,
@@ -99,3 +102,13 @@ def _truncated(handle: Any, length: int) -> Any:
     same = type(handle)(lists, handle.request, name=handle.name, taken=handle.taken, notes=handle.notes)
     same.bins = handle.bins
     return same
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.analyses.cards.listcard import ListCard
+    from verax.cli.schemas.building import face
+    from verax.cli.schemas.fields import CARD, LIST_CARD
+
+    card = {name: field for name, field in face(ListCard).items() if name != "verax"}
+    return {**card, **CARD, **LIST_CARD}

@@ -15,7 +15,9 @@ WING = Wing(
         "LengthComparison": "lengths:LengthComparison",
     },
     commands={
-        "toplist": Command("Score top lists, such as language-model responses.", after="select"),
+        "toplist": Command(
+            "Score top lists, such as language-model responses.", after="select", output="command:output"
+        ),
     },
     saved=("lengths",),
     forms=("handle",),

@@ -20,6 +20,7 @@ from verax.errors import show as quote
 from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds, Schema
     from verax.inputs.breakdown import Breakdown
     from verax.wings.monitor.monitor import Monitor
 
@@ -361,3 +362,79 @@ def _digest(path: Path) -> str:
         while block := content.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import (
+        COUNT,
+        FINITE,
+        NUMBER,
+        PATH,
+        SHARE,
+        TEXT,
+        TEXTS,
+        TOLD,
+        listed,
+        of_type,
+        or_none,
+    )
+    from verax.wings.monitor.result import Alarm, MonitoredStep
+
+    return {
+        **TOLD,
+        "files": TEXTS,
+        "outcomes": TEXTS,
+        "known": COUNT,
+        "known_rows": COUNT,
+        "state": TEXT,
+        "html": PATH,
+        "rule": TEXT,
+        "reference": NUMBER,
+        "tolerance": FINITE,
+        "alpha": SHARE,
+        "false_alarms": TEXT,
+        "unit": or_none(TEXT),
+        "n_rows": COUNT,
+        "evidence": NUMBER,
+        "threshold": FINITE,
+        "alarm": or_none(of_type(Alarm)),
+        "began": or_none(listed(TEXT, 3)),
+        "cautions": TEXTS,
+        "pending": COUNT,
+        "expected_loss": NUMBER,
+        "lateness": TEXT,
+        "periods": listed(of_type(MonitoredStep)),
+    }
+
+
+def definitions() -> dict[str, Schema]:
+    """Schemas of parts of results that fields do not tell."""
+    from verax.cli.schemas.building import (
+        COUNT,
+        NUMBER,
+        TEXT,
+        TEXTS,
+        TRUTH,
+        listed,
+        mapped,
+        of_type,
+        or_none,
+        record,
+    )
+    from verax.wings.monitor.result import MonitoredEvent
+
+    target = record(by=or_none(TEXT), label=or_none(TEXT), claim=TEXT)
+    return {
+        "monitored_step": record(
+            time=TEXT,
+            n_rows=COUNT,
+            loss=NUMBER,
+            low=NUMBER,
+            high=NUMBER,
+            expected_loss=NUMBER,
+            evidence=NUMBER,
+            events=mapped(of_type(MonitoredEvent)),
+        ),
+        "alarm": record(time=TEXT, targets=listed(target), reasons=TEXTS, kind=TEXT, located=TRUTH),
+    }

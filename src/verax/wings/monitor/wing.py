@@ -15,8 +15,13 @@ WING = Wing(
         "OverTime": "over_time:OverTime",
     },
     commands={
-        "monitor": Command("Watch losses and calibration over time, with valid alarms.", after="raters"),
+        "monitor": Command(
+            "Watch losses and calibration over time, with valid alarms.",
+            after="raters",
+            output="command:output",
+        ),
     },
+    definitions="command:definitions",
     saved=("pending", "steps"),
     uses=("lists",),
     tutorial="docs/guide/monitoring.md",

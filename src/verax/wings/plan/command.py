@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.inputs.reading import Reading
 from verax.wings.evals.cli.grading import are_grades
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 Difference = Annotated[
     float | None,
@@ -166,3 +169,11 @@ def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, d
     paths = paths_of(given, reading)
     several, about = open_models(paths, reading, ordered=reading.ordered, shared_ids=shared_ids)
     return several.handle, dict(several.files), about.reading_lines()
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import PATH, TEXT, TOLD, mapped, of_type
+    from verax.wings.plan.result import SamplePlan
+
+    return {**TOLD, "files": mapped(TEXT), "plan": of_type(SamplePlan), "plot": PATH}

@@ -12,7 +12,11 @@ WING = Wing(
         "SamplePlan": "result:SamplePlan",
     },
     commands={
-        "plan": Command("Plan the number of rows for a difference or an interval width.", after="evals"),
+        "plan": Command(
+            "Plan the number of rows for a difference or an interval width.",
+            after="evals",
+            output="command:output",
+        ),
     },
     tutorial="docs/guide/samplesize.md",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from verax.cli.options import reads_files
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError, passing
 from verax.inputs.reading import Reading
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 _EXAMPLES = """Examples: `verax raters rated.csv --raters ann,bob,cy`,
 `verax raters rated.csv --raters ann,bob,cy --groups patient --id eye -n 3 --plot worth.png`,
@@ -77,3 +80,12 @@ def raters(
     }
     verdict = rated.verdict.with_source(Typed.source())
     show(result, [*rows.reading_lines(), rated._text()], as_json=as_json, verdict=verdict, plot=plot)
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import PATH, TOLD, of_type
+    from verax.cli.schemas.fields import COLUMN_FILE
+    from verax.wings.raters.result import RaterStudy
+
+    return {**TOLD, **COLUMN_FILE, "raters": of_type(RaterStudy), "plot": PATH}

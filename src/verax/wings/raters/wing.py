@@ -12,7 +12,11 @@ WING = Wing(
         "RaterStudy": "result:RaterStudy",
     },
     commands={
-        "raters": Command("Show how much raters disagree, and what forecasts are worth.", after="sets"),
+        "raters": Command(
+            "Show how much raters disagree, and what forecasts are worth.",
+            after="sets",
+            output="command:output",
+        ),
     },
     sections=("section:RATERS",),
     tutorial="docs/guide/raters.md",

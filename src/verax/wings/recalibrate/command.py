@@ -18,6 +18,7 @@ from verax.errors import show as shown
 from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds, Schema
     from verax.wings.recalibrate.result import ListRecalibration, Recalibration
 
 _EXAMPLES = """Examples: `verax recalibrate preds.parquet`,
@@ -261,3 +262,64 @@ def _frequencies(text: str | None) -> Any:
             argument="frequencies",
             values=[text],
         ) from None
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import COUNT, PATH, TEXT, TOLD, either, of_type, or_none, record, ref
+    from verax.wings.recalibrate.result import Recalibration
+
+    return {
+        **TOLD,
+        "file": PATH,
+        "taken": or_none(either(ref("columns"), ref("list_file"))),
+        "recalibration": of_type(Recalibration),
+        "applied": or_none(record(file=TEXT, out=TEXT, n_rows=COUNT)),
+        "save": PATH,
+    }
+
+
+def definitions() -> dict[str, Schema]:
+    """Schemas of the maps, which fields do not tell."""
+    from verax.cli.schemas.building import (
+        FINITE,
+        NUMBERS,
+        TEXT,
+        TEXTS,
+        TRUTH,
+        Maybe,
+        const,
+        either,
+        listed,
+        of_type,
+        record,
+    )
+    from verax.wings.recalibrate.forms import CalibrationMap
+
+    return {
+        "unchanged": record(kind=const("unchanged")),
+        "log_linear": record(
+            kind=TEXT,
+            slopes=either(FINITE, listed(either(FINITE, listed(FINITE)))),
+            offsets=listed(FINITE),
+            floor=FINITE,
+            power=Maybe(FINITE),
+            spread=Maybe(FINITE),
+        ),
+        "isotonic": record(
+            kind=TEXT,
+            thresholds=TRUTH,
+            forecasts=listed(NUMBERS),
+            frequencies=listed(NUMBERS),
+            spread=FINITE,
+        ),
+        "blend": record(
+            kind=TEXT, methods=TEXTS, parts=listed(of_type(CalibrationMap)), weights=listed(FINITE)
+        ),
+        "monotone_curve": record(
+            kind=TEXT,
+            **dict.fromkeys(("knots", "slopes", "offsets"), listed(FINITE)),
+            **dict.fromkeys(("level", "floor", "power", "spread"), FINITE),
+        ),
+        "list_scaling": record(kind=TEXT, slope=FINITE, shift=FINITE, floor=FINITE),
+    }

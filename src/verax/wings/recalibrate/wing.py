@@ -14,8 +14,11 @@ WING = Wing(
     },
     commands={
         "recalibrate": Command(
-            "Find the best recalibration method, write recalibrated files.", after="retain"
+            "Find the best recalibration method, write recalibrated files.",
+            after="retain",
+            output="command:output",
         ),
     },
+    definitions="command:definitions",
     tutorial="docs/guide/recalibration.md",
 )

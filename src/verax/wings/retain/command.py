@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,9 @@ from verax.wings.retain.curves import (
     retention,
     selective,
 )
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 _EXAMPLES = """Examples:
 `verax retain grades.csv --target grade --ordered --classes none,mild,severe --metric ec`,
@@ -137,3 +140,12 @@ def _shares(removed: str | None) -> list[float] | None:
             values=[removed],
         )
     return shares
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import PATH, listed, of_type
+    from verax.cli.schemas.fields import ANY_FILE
+    from verax.wings.retain.result import RetentionCurve
+
+    return {**ANY_FILE, "curves": listed(of_type(RetentionCurve)), "plot": PATH}

@@ -16,7 +16,9 @@ WING = Wing(
         "RiskCoverage": "risk:RiskCoverage",
     },
     commands={
-        "retain": Command("Show how metrics change as the hardest rows are dropped.", after="worst"),
+        "retain": Command(
+            "Show how metrics change as the hardest rows are dropped.", after="worst", output="command:output"
+        ),
     },
     saved=("summaries",),
     tutorial="docs/guide/decisions.md",

@@ -19,6 +19,7 @@ from verax.errors import show as quote
 from verax.inputs.reading import OPTIONS, Reading, flag_of
 
 if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
     from verax.selection import History
 
 
@@ -162,3 +163,11 @@ def _directions(given: list[str]) -> dict[str, Any]:
                 values=[text],
             )
     return {name: value for name, _, value in pairs}
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import TEXT, face
+    from verax.wings.select.choice import Selection
+
+    return {"file": TEXT, **face(Selection)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from verax.cli.options import reads_files
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.inputs.reading import Reading
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds, Schema
 
 _EXAMPLES = """Examples: `verax sets preds.parquet --level 0.9`,
 `verax sets test.parquet --calibrate calibration.parquet --level 0.9 --by site --html sets.html`,
@@ -133,3 +136,27 @@ def _calibrated(file: Path, reading: Reading, level: float | None, score: str, s
         raise no_lists(opened.file)
     ordered = reading.ordered or Nonconformity.of(score, seed).ordinal
     return conformal(opened.in_order(ordered).handle, level=level, score=score, seed=seed)
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import PATH, TOLD, of_type, or_none
+    from verax.cli.schemas.fields import ANY_FILE, KEPT
+    from verax.wings.sets.conformal import Conformal
+    from verax.wings.sets.result import SetEvaluation
+
+    return {
+        **TOLD,
+        **ANY_FILE,
+        "conformal": or_none(of_type(Conformal)),
+        "sets": of_type(SetEvaluation),
+        "plot": PATH,
+        **KEPT,
+    }
+
+
+def definitions() -> dict[str, Schema]:
+    """Schemas of parts of results that fields do not tell."""
+    from verax.cli.schemas.building import COUNT, TEXT, record
+
+    return {"nonconformity": record(name=TEXT, seed=COUNT)}

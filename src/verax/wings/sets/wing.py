@@ -14,8 +14,13 @@ WING = Wing(
         "SetEvaluation": "result:SetEvaluation",
     },
     commands={
-        "sets": Command("Judge prediction sets, or make them by conformal prediction.", after="recalibrate"),
+        "sets": Command(
+            "Judge prediction sets, or make them by conformal prediction.",
+            after="recalibrate",
+            output="command:output",
+        ),
     },
+    definitions="command:definitions",
     saved=("quantiles", "summaries"),
     tutorial="docs/guide/sets.md",
 )

@@ -17,11 +17,16 @@ WING = Wing(
             "Search for counterexamples to a rule's promised properties.",
             place="certificates.command",
             after="toplist",
+            output="certificates.command:output",
         ),
         "reproduce": Command(
-            "Recompute the published numbers of a paper.", place="papers.command", after="certify"
+            "Recompute the published numbers of a paper.",
+            place="papers.command",
+            after="certify",
+            output="papers.command:output",
         ),
     },
+    definitions="certificates.command:definitions",
     uses=("retain",),
     tutorial="docs/errata.md",
 )

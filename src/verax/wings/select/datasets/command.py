@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from verax.cli.require import bounds_on_difference
 from verax.common.paths import as_path
 from verax.errors import InputError, Remedy
 from verax.inputs.reading import Reading
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 _EXAMPLES = """Examples: `verax datasets scores.csv --better lower`,
 `verax datasets scores.csv --datasets dataset --better lower --plot ranks.png`"""
@@ -93,3 +96,12 @@ def read_scores(
     named = [name for name in (rows, models) if name is not None]
     table = read_score_table(as_path(given[0]), reading, named)
     return table, {"datasets": rows, "models": models, "scores": scores}
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import of_type
+    from verax.cli.schemas.fields import MATCHED
+    from verax.wings.select.datasets.result import DatasetComparison
+
+    return {**MATCHED, "datasets": of_type(DatasetComparison)}

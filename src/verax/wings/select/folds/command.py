@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from verax.cli.require import bounds_on_difference
 from verax.errors import InputError
 from verax.inputs.reading import Reading
 from verax.wings.select.datasets.command import read_scores
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 _EXAMPLES = """Examples: `verax folds folds.csv --probs new='new_*' --probs old='old_*'`,
 `verax folds folds.csv --probs new='new_*' --probs old='old_*' --rule brier --rope 0.01`"""
@@ -118,3 +121,12 @@ def _of_rows(
     rows, about = open_models(paths, replace(reading, by=(folds,)), ordered=ordered, shared_ids=shared_ids)
     how |= {"folds": folds, "rule": rules, "ordered": ordered, "weights_are": reading.weights_are}
     return compare_folds(rows.handle, **how), about, dict(rows.files)
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import of_type
+    from verax.cli.schemas.fields import MATCHED
+    from verax.wings.select.folds.result import FoldComparison
+
+    return {**MATCHED, "folds": of_type(FoldComparison)}

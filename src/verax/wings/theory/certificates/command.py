@@ -10,6 +10,7 @@ from verax.cli.app import app
 from verax.cli.output import NUMBERED, Json, make_table, show
 
 if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds, Schema
     from verax.wings.theory.certificates.certify import Certificate
 
 
@@ -57,3 +58,21 @@ def _table(certificate: Certificate) -> str:
             ["yes: no counterexample was found", *counterexamples, *resolution, *certificate.notes, NUMBERED]
         ),
     )
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import listed, of_type
+    from verax.wings.theory.certificates.certify import Certificate
+
+    return {"certificates": listed(of_type(Certificate))}
+
+
+def definitions() -> dict[str, Schema]:
+    """Schemas of parts of results that fields do not tell."""
+    from verax.cli.schemas.building import COUNT, TEXT, TEXTS, listed, or_none, record
+
+    counterexample = record(
+        forecasts=listed(TEXTS), truth=or_none(TEXTS), outcomes=listed(COUNT), losses=TEXTS, text=TEXT
+    )
+    return {"counterexample": counterexample}

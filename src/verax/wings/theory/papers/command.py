@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,9 @@ from verax.wings.theory.papers.simulation import (
     in_words,
     simulate,
 )
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 # The options of reading that predictions have here.
 _READ = ("target", "probs", "classes", "groups")
@@ -217,3 +220,55 @@ def _areas_table(predictions: Path, curves: RetentionCurves) -> str:
         right=metrics,
         caption=SEES_THE_OUTCOME,
     )
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import (
+        COUNT,
+        NUMBER,
+        NUMBERS,
+        PATH,
+        TEXT,
+        TRUTH,
+        Maybe,
+        either,
+        listed,
+        mapped,
+        of_type,
+        or_none,
+        record,
+        ref,
+    )
+    from verax.wings.retain.result import RetentionCurve
+
+    published = record(
+        paper=Maybe(TEXT),
+        where=TEXT,
+        what=TEXT,
+        printed=either(NUMBER, TEXT),
+        computed=or_none(NUMBER),
+        agrees=or_none(TRUTH),
+        status=TEXT,
+        erratum=TEXT,
+        section=TEXT,
+    )
+    share = record(
+        section=TEXT,
+        sampler=TEXT,
+        n_classes=or_none(COUNT),
+        comparisons=COUNT,
+        share=NUMBER,
+        exact=NUMBER,
+        interval=ref("interval"),
+        as_printed=or_none(TRUTH),
+    )
+    simulated = record(rounds=COUNT, seed=COUNT, shares=listed(share), conclusion=TEXT, plot=PATH)
+    return {
+        "paper": or_none(TEXT),
+        "findings": listed(published),
+        "counts": Maybe(mapped(COUNT)),
+        "grid": Maybe(listed(record(data=TEXT, all_rows=NUMBER, by_table=NUMBERS))),
+        "simulations": Maybe(simulated),
+        "aursc": Maybe(listed(of_type(RetentionCurve))),
+    }
