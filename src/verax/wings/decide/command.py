@@ -156,7 +156,13 @@ def compared() -> Kinds:
 def definitions() -> dict[str, Schema]:
     """Schemas of parts of results that fields do not tell."""
     from verax.analyses.rates import RATES
-    from verax.cli.schemas.building import face, of_type, record
+    from verax.cli.schemas.building import exactly, face, listed, of_type, record
+    from verax.wings.decide.curves import CurveDifference
+    from verax.wings.decide.net_benefit import DecisionCurves
     from verax.wings.decide.rates.result import OperatingPoint, Rate
 
-    return {"operating_point": record(**face(OperatingPoint), **dict.fromkeys(RATES, of_type(Rate)))}
+    return {
+        "operating_point": record(**face(OperatingPoint), **dict.fromkeys(RATES, of_type(Rate))),
+        # Differences of elementary scores are among those of curves, but not here.
+        "decision_curves": record(**face(DecisionCurves, differences=listed(exactly(CurveDifference)))),
+    }
