@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -54,6 +56,61 @@ def test_the_command_prints_text_and_json(files):
     assert f"{HEAVY.mean():.1%}" in run(*words)
     found = json.loads(run(*words, "--json"))["heavy"]
     assert {key: found[key] for key in SHARES} == SHARES
+
+
+def test_its_json_has_a_schema(files):
+    schema = json.loads(run("-m", "verax", "schema", "heavy"))
+    found = json.loads(run("-m", "verax", "heavy", str(files / "rows.csv"), "--json"))
+    jsonschema.validate(found, schema)
+
+
+def test_its_section_stands_in_the_report(files, tmp_path):
+    pytest.importorskip("jinja2")
+    run("-m", "verax", "evaluate", str(files / "rows.csv"), "--html", str(tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text()
+    line = re.search(r"<section id=\"heavy\".*?</section>", page, re.DOTALL)[0]
+    assert f"{100 * HEAVY.mean():.1f}% of the rows lose more than 0.5" in line
+    assert page.index('id="worst"') < page.index('id="heavy"')
+    assert '<a href="#heavy">Heavy losses</a>' in page
+
+
+SOURCES = """
+import sys
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import verax as vx
+from verax._settings import changed
+from verax_wings.heavy.analysis import heavy_losses
+
+table = pa.csv.read_csv(f"{sys.argv[1]}/rows.csv")
+y, p = table["label"].to_numpy(), table.select(["p_0", "p_1", "p_2"]).to_pandas().to_numpy()
+pa.parquet.write_table(table, f"{sys.argv[1]}/rows.parquet", row_group_size=30)
+sources = {"memory": (y, p), "frame": (vx.scan(table.to_pandas(), target="label"),)}
+sources["file"] = (vx.scan(f"{sys.argv[1]}/rows.parquet"),)
+if sys.argv[2] == "dask":
+    import dask.dataframe as dd
+
+    frame = dd.from_pandas(table.to_pandas(), npartitions=3)
+    sources = {"dask": (vx.scan(frame, target="label"),)}
+with changed(held_up_to=100, held_bytes_up_to=1000):
+    for name, source in sources.items():
+        found = heavy_losses(*source)
+        print(name, found.n_rows, found.rows, found.loss)
+"""
+
+
+DASK = pytest.param("dask", "dask.dataframe", marks=pytest.mark.frameworks)
+
+
+@pytest.mark.parametrize(("kind", "needs"), [("others", "pandas"), DASK])
+def test_rows_may_be_anywhere(kind, needs, files):
+    pytest.importorskip(needs)
+    lines = run("-c", SOURCES, str(files), kind).splitlines()
+    assert len(lines) == (1 if kind == "dask" else 3)
+    for line in lines:
+        _, n_rows, rows, loss = line.split()
+        assert {"n_rows": float(n_rows), "rows": float(rows), "loss": float(loss)} == SHARES
 
 
 SAVED = """

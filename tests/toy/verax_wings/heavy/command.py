@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from verax.cli.app import app
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show
 from verax.inputs.reading import Reading
+
+if TYPE_CHECKING:
+    from verax.cli.schemas.building import Kinds
 
 _EXAMPLES = "Examples: `verax heavy preds.csv`, `verax heavy preds.csv --rule log_score --limit 2`"
 
@@ -47,3 +50,13 @@ def heavy(
         "heavy": found.to_dict(stored=False),
     }
     show(result, [*rows.reading_lines(), repr(found)], as_json=as_json)
+
+
+def output() -> Kinds:
+    """The fields of the output with --json."""
+    from verax.cli.schemas.building import of_type
+    from verax.cli.schemas.fields import COLUMN_FILE
+
+    from .result import HeavyLosses
+
+    return {**COLUMN_FILE, "heavy": of_type(HeavyLosses)}
