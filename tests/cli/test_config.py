@@ -97,3 +97,12 @@ def test_a_missing_file_is_refused(folder):
     assert ran.returncode == 2
     assert "FILE" in ran.stderr
     assert "verax.toml" in ran.stderr
+
+
+def test_grades_in_a_file_lead_to_evals_unless_probabilities_are_typed(folder):
+    (folder / "verax.toml").write_text('grades = "site"\ndelimiter = ";"\n')
+    ran = verax("evaluate", "preds.csv")
+    assert "type `verax evals evaluate` in place of `verax evaluate`" in ran.stderr
+    assert (
+        printed("evaluate", "preds.csv", "--target", "grade", "--probs", "p_*")["taken"]["target"] == "grade"
+    )

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -32,6 +32,10 @@ from verax.cli.words import CommandWords, one_line
 from verax.common import wings
 from verax.common.urls import without_credentials
 from verax.errors import FormerNameWarning, InputError, VeraxError
+
+if TYPE_CHECKING:
+    from verax.common.paths import Files
+    from verax.inputs.reading import Reading
 
 DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
 BROKEN_PIPE = 128 + 13
@@ -142,16 +146,22 @@ def note(text: str) -> None:
     log("note", one_line(text))
 
 
-def hand_over(path: str, reason: str) -> None:
-    """Run another command with what was typed for this one, and say what to type.
+def handed_over(paths: Files, reading: Reading) -> bool:
+    """Whether files are in a form that a command of a wing reads, which then ran in place of this one."""
+    from verax.cli.opening import form_of
 
-    Parameters
-    ----------
-    path : str
-        The other command, such as "evals evaluate".
-    reason : str
-        The kind of file that was recognised.
-    """
+    form = form_of(paths, reading)
+    if form is None:
+        return False
+    _, command = _ADDED[form.command]
+    meant = command.takes.get(Typed.context.info_name)
+    if meant is not None:
+        _hand_over(meant[0], form.says)
+    return meant is not None
+
+
+def _hand_over(path: str, reason: str) -> None:
+    """Run another command with what was typed for this one, and say what to type."""
     note(f"{reason}: type `verax {path}` in place of `{Typed.path()}`.")
     old, command = Typed.context, _group()
     parent = old.parent

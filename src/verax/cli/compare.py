@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from verax.cli import comparing, options
-from verax.cli.app import app, hand_over
+from verax.cli.app import app, handed_over
 from verax.cli.arguments import Typed
 from verax.cli.comparing import show_questions
 from verax.cli.discriminating import Threshold, named_score, show_scores
@@ -21,7 +21,6 @@ from verax.inference.estimates import Method
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules
-from verax.wings.evals.cli.grading import are_grades
 
 if TYPE_CHECKING:
     from verax.analyses.comparison.result import Comparison
@@ -128,9 +127,7 @@ def compare(
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     how: dict[str, Any] = {"method": cast(Method, method), "reference": reference, "bootstrap": bootstrap}
     how["margin"] = margin
-    graded = replace(reading, model_column=model_column, task=task, epoch=epoch)
-    if are_grades(next(iter(name_files(given[:1]).values())), graded):
-        hand_over("evals compare", "These are graded answers")
+    if handed_over(next(iter(name_files(given[:1]).values())), reading):
         return
     columns = {"times": times, "closes": closes, "task": task, "epochs": epoch}
     stated = {name: column for name, column in columns.items() if column is not None}

@@ -124,3 +124,6 @@ def show_compared(
         plot=plot,
         **files,
     )
+
+
+Typed.reading |= {"missing", "shared_ids"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from verax.cli import options
-from verax.cli.app import app, hand_over
+from verax.cli.app import app, handed_over
 from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import Bound, Require, Strictly, read_bounds
@@ -17,7 +17,6 @@ from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
-from verax.wings.evals.cli.grading import are_grades
 
 if TYPE_CHECKING:
     from verax.cli.schemas.building import Fields, Kinds
@@ -65,8 +64,7 @@ def evaluate(
     from verax.cli.opening import Opened
     from verax.files.joining import files_of_one_model
 
-    if are_grades(files_of_one_model(given)[1], reading):
-        hand_over("evals evaluate", "These are graded answers")
+    if handed_over(files_of_one_model(given)[1], reading):
         return
     opened = Opened.of(given, reading)
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered, lists=opened.lists)

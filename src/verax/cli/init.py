@@ -21,7 +21,9 @@ from verax.common.paths import called
 from verax.common.toml import to_toml
 from verax.errors import InputError, Remedy
 from verax.inputs.reading import Reading, flag_of
-from verax.wings.evals.cli.grading import are_grades, read_one
+
+if TYPE_CHECKING:
+    from verax.scans.forms import Form
 
 if TYPE_CHECKING:
     from verax.cli.schemas.building import Fields, Kinds
@@ -62,6 +64,7 @@ def init(
     Every column is listed with its role and the reason. Commands in this folder then need neither the files
     nor options of reading. A reading that is in doubt is refused with the line that settles it.
     """
+    from verax.cli.opening import form_of
     from verax.files.joining import files_of_one_model
 
     if check:
@@ -86,11 +89,12 @@ def init(
         if Typed.is_typed(flag_of(name)) or Typed.is_typed(flag_of(name).replace("-", "_"))
     }
     asked = Reading.of(None, typed)
-    rows: _Rows | _Answers
+    rows: _Rows | _RowsOfForm
     decided: list[str] = []
-    if are_grades(files_of_one_model(given)[1], asked):
-        rows = answers = _Answers(given, asked)
-        written = answers.reading
+    form = form_of(files_of_one_model(given)[1], asked)
+    if form is not None:
+        rows = found = _RowsOfForm(form, given, asked)
+        written = found.reading
     else:
         settled, rows, decided = _settled(given, asked)
         written = _explicit(given, settled, rows)
@@ -146,22 +150,18 @@ class _Rows:
         return (roles.target, roles.probs, roles.outcomes_are, roles.id, self.classes, self.n_rows)
 
 
-class _Answers:
-    """Graded answers, all of which were read."""
+class _RowsOfForm:
+    """The rows of files in a form that a command of a wing reads, all of which were read."""
 
     lists, classes, notes = True, None, ()
 
-    def __init__(self, given: Sequence[str], reading: Reading) -> None:
+    def __init__(self, form: Form, given: Sequence[str], reading: Reading) -> None:
         from verax.files.joining import are_named, files_of_one_model
 
         _, paths = files_of_one_model(given)
-        answers = read_one(paths, reading, named=are_named(given))
-        self.file, self.n_rows, self.taken = called(paths), len(answers), answers.taken
-        columns = answers.columns
-        self.reading = reading
-        if not answers.origin:
-            sure = columns.confidence
-            self.reading = replace(reading, grades=columns.grade, confidence_column=sure)
+        found = form.settled(paths, reading, named=are_named(given))
+        self.file, self.n_rows, self.taken = called(paths), found.n_rows, found.taken
+        self.reading = found.reading
 
 
 def _settled(given: Sequence[str], reading: Reading) -> tuple[Reading, _Rows, list[str]]:
@@ -217,9 +217,9 @@ def _explicit(given: Sequence[str], reading: Reading, rows: _Rows) -> Reading:
     return reading
 
 
-def _shown(rows: _Rows | _Answers, typed: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(rows: _Rows | _RowsOfForm, typed: Mapping[str, Any]) -> dict[str, Any]:
     """How files are read, as plain Python values."""
-    plain = None if isinstance(rows, _Answers) or rows.lists else rows
+    plain = None if isinstance(rows, _RowsOfForm) or rows.lists else rows
     return {
         "columns": [] if plain is None else _columns(plain, typed),
         "taken": list(rows.taken),
@@ -291,7 +291,7 @@ def _doubts(rows: _Rows) -> list[str]:
     ]
 
 
-def _in_words(values: Mapping[str, Any], rows: _Rows | _Answers, decided: Sequence[str]) -> list[str]:
+def _in_words(values: Mapping[str, Any], rows: _Rows | _RowsOfForm, decided: Sequence[str]) -> list[str]:
     """How files are read, for the terminal."""
     lines = [f"{rows.file}: {rows.n_rows:,} rows"]
     if values["columns"]:
@@ -318,6 +318,7 @@ def _in_words(values: Mapping[str, Any], rows: _Rows | _Answers, decided: Sequen
 
 def _check(given: Sequence[str] | None, *, as_json: bool) -> None:
     """Whether files are read as the nearest `verax.toml` says."""
+    from verax.cli.opening import form_of
     from verax.files.joining import files_of_one_model
 
     config: Config | None = Typed.config
@@ -338,9 +339,10 @@ def _check(given: Sequence[str] | None, *, as_json: bool) -> None:
         )
     changed, n_rows = [], None
     try:
-        rows: _Rows | _Answers
-        if are_grades(files_of_one_model(files)[1], config.reading):
-            rows = _Answers(files, config.reading)
+        rows: _Rows | _RowsOfForm
+        form = form_of(files_of_one_model(files)[1], config.reading)
+        if form is not None:
+            rows = _RowsOfForm(form, files, config.reading)
         else:
             rows = _Rows(files, config.reading)
             changed = _differences(config.reading, rows)

@@ -16,6 +16,7 @@ from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
     from verax.analyses.subgroups.result import Subgroups
+    from verax.scans.forms import Form
 
 # Endings of plain text, and the bytes of it that tell how long lines are.
 _PLAIN, _LOOK = (".csv", ".tsv", ".txt", ".jsonl"), 2**18
@@ -35,10 +36,11 @@ def open_files(
 
     See `ScanOptions` for `hold`, `densify` and `pooled`.
     """
+    from verax.scans.forms import form_of_lists
     from verax.scans.options import ScanOptions
     from verax.scans.scan import FILES, open_by_engine
 
-    lists = reading.lists or holds_lists(path, reading)
+    lists = bool(reading.lists) or form_of_lists(path, reading) is not None
     changed: dict[str, Any] = {"lists": lists, "by": tuple(reading.cuts)}
     if not lists:
         changed |= {} if classes is None else {"classes": tuple(classes)}
@@ -53,12 +55,12 @@ def open_files(
     return handle
 
 
-def holds_lists(path: Files, reading: Reading) -> bool:
-    """Whether files hold top lists, by their content where no columns are named."""
-    from verax.files.lists import holds_lists as recognised
+def form_of(paths: Files, reading: Reading) -> Form | None:
+    """The form of files that a command of a wing reads, by what is stated and by their content."""
+    from verax.cli.options import with_said
+    from verax.scans.forms import form_with_command
 
-    named = reading.probs or reading.sets or reading.raters or reading.rater_column
-    return not named and recognised(path, reading)
+    return form_with_command(paths, with_said(reading))
 
 
 def rows_about(handle: Any) -> int | None:

@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -175,9 +176,24 @@ def reading_of(given: Mapping[str, Any], config: Config | None) -> Reading:
     typed = {name: typed_value(name, value) for name, value in given.items() if Typed.is_typed(flag_of(name))}
     if config is None:
         return Reading.of(None, typed)
-    instead = {name for group in _INSTEAD if not typed.keys().isdisjoint(group) for name in group}
-    said = {name: value for name, value in config.reading.given().items() if name in given}
-    return Reading.of(None, {name: value for name, value in said.items() if name not in instead} | typed)
+    said = {name: value for name, value in _said(config, typed).items() if name in given}
+    return Reading.of(None, said | typed)
+
+
+def _said(config: Config, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of options that are not stated otherwise."""
+    instead = {name for group in _INSTEAD if not stated.keys().isdisjoint(group) for name in group}
+    return {name: value for name, value in config.reading.given().items() if name not in instead}
+
+
+def with_said(reading: Reading) -> Reading:
+    """The reading of a command with what `verax.toml` says of options that the command lacks."""
+    if Typed.config is None:
+        return reading
+    own = {parameter.name for parameter in Typed.context.command.params}
+    flags = {name: flag_of(name).replace("-", "_") for name, option in OPTIONS.items() if option.flag != "-"}
+    said = _said(Typed.config, reading.given())
+    return replace(reading, **{n: value for n, value in said.items() if n in flags and flags[n] not in own})
 
 
 # Options that some commands have beside those of `Reading`.

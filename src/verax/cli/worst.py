@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,15 +9,12 @@ import typer
 from verax.analyses.worst import ranking
 from verax.analyses.worst import worst as find_worst
 from verax.cli import options
-from verax.cli.app import app, hand_over
+from verax.cli.app import app, handed_over
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show
-from verax.common.paths import Files, files_named
-from verax.errors import VeraxError
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules
-from verax.wings.evals.cli.grading import are_grades
 
 if TYPE_CHECKING:
     from verax.cli.schemas.building import Kinds
@@ -60,12 +56,12 @@ def worst(
     unlisted classes; for records of language models also the question. Graded answers and evaluation logs are
     for `verax evals worst`.
     """
-    from verax.cli.opening import Opened, holds_lists
+    from verax.cli.opening import Opened
     from verax.files.joining import files_of_one_model
+    from verax.scans.forms import form_of_lists
 
     _, paths = files_of_one_model(given)
-    if are_grades(paths, reading):
-        hand_over("evals worst", "These are graded answers")
+    if handed_over(paths, reading):
         return
     chosen = rule or default_rules(ordered=reading.ordered)[0]
     opened = Opened.of(given, reading)
@@ -77,7 +73,8 @@ def worst(
         **cases.to_dict(stored=False),
     }
     places = {case["row"]: case["id"] for case in result["cases"] if isinstance(case.get("row"), int)}
-    questions = _questions_of(paths, places) if holds_lists(paths, reading) else {}
+    form = form_of_lists(paths, reading)
+    questions = {} if form is None else form.questions(paths, places)
     if questions:
         result["questions"] = {str(row): questions[row] for row in places if row in questions}
     names = {row: row if name is None else name for row, name in places.items() if row in questions}
@@ -85,31 +82,6 @@ def worst(
     called = [] if cases.named or not opened.lists else [CALLED_BY_NUMBER]
     below = ["", "Questions", *asked] if asked else []
     show(result, [*rows.reading_lines(), repr(cases), *called, *below], as_json=as_json)
-
-
-def _questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:
-    """The questions of some records of a file, by their places in it; none where they cannot be told."""
-    from verax.wings.evals.reading.containers import samples_of
-    from verax.wings.evals.reading.graded import question_text
-    from verax.wings.lists.files.streams import open_stream
-
-    named = files_named(paths)
-    if named is None or len(named[0]) != 1 or not named[0][0].is_file() or not places:
-        return {}
-    path = named[0][0]
-    try:
-        samples = samples_of(path)
-        records = (record for _, record in open_stream(path)) if samples is None else samples
-        last, questions = max(places), {}
-        for place, record in enumerate(records):
-            if place in places and (text := question_text(record)) is not None:
-                questions[place] = text
-            if place >= last:
-                break
-        return questions
-    except VeraxError:
-        # A table without records has no questions.
-        return {}
 
 
 def output() -> Kinds:

@@ -64,7 +64,7 @@ class Wing:
     saved : tuple of str
         Modules with summaries that files may keep.
     forms : tuple of str
-        Modules that open rows of a form of their own: `opened(source, options)` is a handle, or None.
+        Forms of rows that it reads, as `scans.forms.Form` asks of them.
     shapes : tuple of str
         Shapes of records with lists, such as those of its logs.
     sections : tuple of str

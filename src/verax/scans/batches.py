@@ -47,8 +47,7 @@ class TableHandle(LocalHandle):
         self._describe(table.name, table.n_rows, self._reader.facts)
         self.has_rows: bool = not getattr(table.reader, "once", False)
         width = self.n_classes * len(self.models)
-        dense = not self.lists and self.graded is None
-        self.fits: bool = dense and rows_fit(self.n_rows, width, table.n_bytes)
+        self.fits: bool = isinstance(self._reader, PartReader) and rows_fit(self.n_rows, width, table.n_bytes)
         self._kept = KeptParts(bool(options.hold) and self.fits)
         self.ids: tuple[str, ...] = options.ids
         self.two_way: bool = len(named_columns(options.reading.groups)) > 1
@@ -73,13 +72,12 @@ class TableHandle(LocalHandle):
 
     @property
     def roles(self) -> Roles:
-        """The role of each column, for the first model of full distributions."""
-        assert isinstance(self._reader, PartReader)
-        return self._reader.first.roles
+        """The role of each column, for the first model; other forms have a column of outcomes only."""
+        return self._reader.first.roles if isinstance(self._reader, PartReader) else Roles(self.outcome, ())
 
     @property
     def roles_of_models(self) -> dict[str, Roles]:
-        """The roles of columns for each model; empty for lists."""
+        """The roles of columns for each model; empty for rows of other forms."""
         readers = self._reader.readers if isinstance(self._reader, PartReader) else {}
         return {name: reader.roles for name, reader in readers.items()}
 
@@ -134,7 +132,7 @@ class TableHandle(LocalHandle):
 
     def _collect(self, batches: list[Any], start: int, collector: Collector) -> int:
         with self._located():
-            if self.lists or self.graded is not None:
+            if not isinstance(self._reader, PartReader):
                 return collector.add(self._reader.part(batches, start))
             part = part_of(self._rows(batches, start, coded=True), self._options.reading)
             # The rows are in separate arrays by now, and more are read meanwhile.

@@ -19,8 +19,7 @@ from verax.inputs.memory import InMemory
 from verax.inputs.reading import Reading
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW
 from verax.scans.local import LocalHandle, Work
-from verax.scans.parts import part_of
-from verax.wings.lists.form import part_of_lists
+from verax.scans.parts import part_of, part_of_lists
 
 
 def rows_fit(n_rows: int | None, width: int, n_bytes: int) -> bool:

@@ -25,9 +25,7 @@ from verax.kernels.threads import by_turns
 from verax.scans.distinct import summarised
 from verax.scans.frames import ArrowTable
 from verax.scans.options import ScanOptions
-from verax.scans.parts import PartReader
-from verax.scans.readers import GradeReader, reader_of
-from verax.wings.lists.form import ListReader
+from verax.scans.readers import Reader, reader_of
 
 # An error inside the text of another one.
 _MARKED = re.compile(r"\[verax:([A-Za-z0-9+/=]+)\]")
@@ -38,7 +36,7 @@ _KIND = "refusal"
 class PartitionTask:
     """The task that is sent to where the rows are; it holds no rows and returns bytes."""
 
-    reader: PartReader | ListReader | GradeReader
+    reader: Reader
     recipes: Mapping[str, Recipe[Any]]
     name: str
 

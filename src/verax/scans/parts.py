@@ -16,6 +16,7 @@ from verax.errors import InputError
 from verax.files.column_files import ColumnFile, ColumnReader
 from verax.files.formats.tables import SourceTable
 from verax.files.joining import with_classes_of
+from verax.files.listfile import ListFile
 from verax.files.predictions import Predictions
 from verax.files.set_columns import set_rows_of
 from verax.files.source import forecasts_of, rows_at_a_time, with_id
@@ -168,6 +169,23 @@ def part_of(models: Mapping[str, Predictions], request: Reading) -> Part:
         return part_of({name: predictions.take(places) for name, predictions in models.items()}, request)
 
     return Part(rows, first.start, first.ids, first.by, first.rows, first.skipped, subset)
+
+
+def part_of_lists(models: Mapping[str, ListFile], start: int) -> Part:
+    """The lists of several models for the same rows, with the weights, ids and so on of the first."""
+    first = next(iter(models.values()))
+    rows = {}
+    for name, read in models.items() if len(first) else ():
+        rows[name] = read.lists.with_outcomes(
+            read.y, weights=read.weights, groups=read.groups, part=True, first_row=start
+        )
+
+    def subset(places: Ints) -> Part:
+        return part_of_lists({name: read.take(places) for name, read in models.items()}, start)
+
+    ids = None if first.ids is None else np.array(first.ids)
+    numbers = first.places if first.skipped is not None else None
+    return Part(rows, start, ids, first.by, numbers, first.skipped, subset)
 
 
 def _in_all(models: dict[str, Predictions]) -> dict[str, Predictions]:

@@ -15,7 +15,7 @@ from verax.inputs.reading import Keywords, Reading, takes_reading
 from verax.scans.options import ScanOptions, unknown_source
 
 Analysis = Callable[[Any], Any]
-# The engines, each a module with a function `opened`, of this name here or a form of a wing; the first that
+# The engines: forms that wings declare, and modules of these names here. Each has `opened`; the first that
 # accepts the source runs.
 FORMS = "forms"
 FILES = (FORMS, "batches")

@@ -26,7 +26,7 @@ from verax.wings.evals.cli.grade_cards import (
     table_of,
     worst_cases,
 )
-from verax.wings.evals.cli.grading import GradedFiles, read_one
+from verax.wings.evals.cli.grading import GradedFiles
 from verax.wings.plan.command import (
     Difference,
     Margin,
@@ -87,6 +87,7 @@ def evaluate(
     forecasts of being right.
     """
     from verax.files.joining import are_named, files_of_one_model
+    from verax.wings.evals.reading.models import read_one
 
     model, paths = files_of_one_model(given)
     bounds = grade_bounds(require, strictly=require_interval, ends=reading.grade_range)
@@ -201,6 +202,7 @@ def plan(
     """
     from verax.analyses.comparison.questions import compare_grades
     from verax.files import name_files
+    from verax.wings.evals.reading.models import read_one
 
     paths = name_files(given)
     pilot: Any
@@ -241,6 +243,7 @@ def worst(
     Question, answer and right answer are shown where the file has them.
     """
     from verax.files.joining import files_of_one_model
+    from verax.wings.evals.reading.models import read_one
 
     _, paths = files_of_one_model(given)
     answers = read_one(paths, reading, questions=True)

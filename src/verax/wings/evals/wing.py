@@ -34,6 +34,7 @@ WING = Wing(
     },
     outputs={"merge": "cli.outputs:merge"},
     saved=("summaries",),
+    forms=("form:GRADED",),
     shapes=("reading.inspect:INSPECT_TOKENS",),
     uses=("plan",),
     tutorial="docs/guide/evals.md",

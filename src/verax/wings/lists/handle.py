@@ -27,14 +27,13 @@ from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.loaded import LoadedRows, files_fit
 from verax.scans.local import LocalHandle, Work
 from verax.scans.options import ScanOptions
-from verax.scans.parts import default_name
+from verax.scans.parts import default_name, part_of_lists
 from verax.wings.lists.files.opening import read_lists, records_of_piece
 from verax.wings.lists.files.parts import ListParts
 from verax.wings.lists.files.recognising import has_lists, open_shaped
 from verax.wings.lists.files.streams import ending
 from verax.wings.lists.files.tables import LONG, WIDE, is_long
 from verax.wings.lists.files.words import added, counted, ungrouped_questions
-from verax.wings.lists.form import part_of_lists
 
 
 class ListFilesHandle(LocalHandle):
@@ -116,8 +115,6 @@ class ListFilesHandle(LocalHandle):
 
 def opened(source: object, options: ScanOptions) -> Handle | None:
     """The handle on files of lists, as stated or by their content; None for anything else."""
-    if options.reading.are_lists is False:
-        return None
     named = files_named(source)
     if named is None:
         return None

@@ -20,7 +20,7 @@ WING = Wing(
         ),
     },
     saved=("lengths",),
-    forms=("handle",),
+    forms=("form:LISTS",),
     uses=(
         "evals",
         "recalibrate",

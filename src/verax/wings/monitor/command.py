@@ -12,7 +12,6 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import FAILED, app
-from verax.cli.opening import holds_lists
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show, verdict_lines
 from verax.errors import InputError
@@ -213,12 +212,13 @@ class _Run:
         from functools import reduce
 
         from verax.inputs.breakdown import Breakdown
+        from verax.scans.forms import form_of_lists
         from verax.wings.monitor.monitor import has_waited
 
         watch = self.monitor
         self._read_as_before()
         at_once = bool(paths and late_paths) and not late and not has_waited(watch)
-        if at_once and holds_lists(paths[0], self.reading):
+        if at_once and form_of_lists(paths[0], self.reading) is not None:
             # Outcomes of top lists are matched when these are read, unless lists came before their outcomes.
             self.reading, late_paths = replace(self.reading, outcomes=str(late_paths[0])), []
         taken: list[Breakdown] = []
@@ -285,9 +285,10 @@ def _take_forecasts(watch: Monitor, path: Path, reading: Reading, time: str) -> 
     """Note the forecasts of a file, whose outcomes come later."""
     from verax.files.outcomes_beside import read_forecasts
     from verax.files.source import forecasts_of
+    from verax.scans.forms import form_of_lists
     from verax.wings.lists.files.opening import open_forecasts
 
-    if holds_lists(path, reading):
+    if form_of_lists(path, reading) is not None:
         read = open_forecasts(path, reading)
         labels = {name: read.by[name] for name in watch.settings.by}
         beside_lists: dict[str, Any] = {"weights": read.weights, "groups": read.groups}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from verax.cli import options
-from verax.cli.app import app, hand_over
+from verax.cli.app import app, handed_over
 from verax.cli.arguments import Typed
 from verax.cli.comparing import Missing, ModelColumn, SharedIds
 from verax.cli.models import separate_rows
@@ -17,7 +16,6 @@ from verax.cli.options import reads_files, split
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.inputs.reading import Reading
-from verax.wings.evals.cli.grading import are_grades
 
 if TYPE_CHECKING:
     from verax.cli.schemas.building import Kinds
@@ -107,8 +105,7 @@ def plan(
     if not given:
         show_plan(None, wanted, {}, [], plot=plot, as_json=as_json)
         return
-    if are_grades(next(iter(name_files(given[:1]).values())), replace(reading, model_column=model_column)):
-        hand_over("evals plan", "These are graded answers")
+    if handed_over(next(iter(name_files(given[:1]).values())), reading):
         return
     if model_column is not None or missing != "refuse":
         from verax.analyses.comparison.compare import compare

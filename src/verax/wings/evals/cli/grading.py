@@ -1,4 +1,4 @@
-"""Graded answers at the command line: the options of files that have grades in place of probabilities."""
+"""Graded answers at the command line: those of several models, as arguments of a comparison."""
 
 from __future__ import annotations
 
@@ -7,118 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from verax.cli.arguments import Typed
 from verax.cli.models import AboutFiles
 from verax.common.paths import Files, called
-from verax.errors import InputError, Remedy, passing, show
-from verax.inputs.reading import Reading, named_columns
+from verax.errors import InputError, passing
+from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
-    from verax.wings.evals.reading.files import GradeColumns, GradedAnswers
-
-# The metrics of logs that choose by log-likelihoods per character.
-_PER_LENGTH = ("acc_norm", "acc_per_char")
-
-
-def grade_columns(reading: Reading) -> GradeColumns:
-    """The columns of graded answers by their roles."""
-    from verax.wings.evals.reading.files import GradeColumns
-
-    return GradeColumns(
-        _column(reading),
-        reading.answer,
-        reading.gold,
-        reading.confidence_column,
-        reading.percent,
-        named_columns(reading.id),
-        reading.epoch,
-        reading.model_column,
-        reading.task,
-        named_columns(reading.groups),
-        reading.weights,
-        by=tuple(reading.cuts),
-    )
-
-
-def _column(reading: Reading) -> str | None:
-    if isinstance(reading.grades, Mapping):
-        raise InputError("must be one column at the command line", argument="grades", kind="type")
-    return reading.grades
-
-
-def are_grades(paths: Files, reading: Reading) -> bool:
-    """Whether files hold grades, by the names of columns, or in logs."""
-    from verax.wings.evals.reading.files import holds_grades, is_log
-
-    said = None if Typed.config is None else Typed.config.reading
-    if reading.grades or reading.gold or (said is not None and (said.grades or said.gold)):
-        return True
-    named = reading.probs or reading.target or reading.raters or reading.rater_column or reading.shape
-    if named:
-        return False
-    kind = is_log(paths)
-    if kind == "inspect" and reading.classes is None:
-        return True
-    if kind is not None:
-        # Logs of choices with their likelihoods are lists; `verax evals` reads their grades.
-        return not _lists(paths, reading)
-    return holds_grades(paths, grade_columns(reading), reading)
-
-
-def _check(reading: Reading) -> None:
-    """Refuse lengths of choices where the metric does not choose by them."""
-    if reading.per_length and reading.grades not in _PER_LENGTH:
-        raise InputError(
-            "is about lists: the confidences of grades are those of the choices that a metric graded",
-            argument="per_length",
-            found=f"the grades are those of {show(reading.grades)}" if reading.grades else "",
-            remedies=[passing("for choices by log-likelihood per character", grade=_PER_LENGTH[0])],
-        )
-
-
-def read_one(path: Files, reading: Reading, *, questions: bool = False, named: bool = False) -> GradedAnswers:
-    """The answers of the only model; see `read_graded`."""
-    from verax.wings.evals.reading.files import read_graded
-
-    _check(reading)
-    if reading.model_column is not None:
-        answers = read_each({"": path}, reading)
-        if len(answers) > 1:
-            raise InputError(
-                "must name one model here",
-                argument="model_column",
-                found=f"there are {len(answers)}",
-                remedies=[Remedy("`verax evals compare` takes several models.")],
-            )
-        return next(iter(answers.values()))
-    columns = grade_columns(reading)
-    return read_graded(path, columns, reading, questions=questions, named=named)
-
-
-def read_each(paths: Mapping[str, Files], reading: Reading) -> dict[str, GradedAnswers]:
-    """The answers of each model, of files of their own or stacked in one."""
-    from verax.wings.evals.reading.files import read_graded, read_stacked
-
-    _check(reading)
-    columns = grade_columns(reading)
-    if reading.model_column is None:
-        return {name: read_graded(path, columns, reading, named=True) for name, path in paths.items()}
-    if len(paths) > 1:
-        raise InputError(
-            "must be left out where every model has a file of its own",
-            argument="model_column",
-            values=[reading.model_column],
-        )
-    return read_stacked(next(iter(paths.values())), columns, reading)
-
-
-def _lists(paths: Files, reading: Reading) -> bool:
-    from verax.cli.opening import holds_lists
-
-    try:
-        return holds_lists(paths, reading)
-    except InputError:
-        return False
+    from verax.wings.evals.reading.files import GradedAnswers
 
 
 @dataclass(frozen=True)
@@ -133,9 +28,10 @@ class GradedFiles:
     @classmethod
     def of(cls, given: list[str], reading: Reading, *, scored: bool) -> GradedFiles:
         """The files that were named."""
-        from verax import files
+        from verax.files.joining import name_files
+        from verax.wings.evals.reading.models import read_each
 
-        paths: dict[str, Files] = dict(files.name_files(given))
+        paths: dict[str, Files] = dict(name_files(given))
         answers = read_each(paths, reading)
         if len(answers) < 2:
             raise InputError(
@@ -187,6 +83,3 @@ class GradedFiles:
         first = next(iter(self.answers.values()))
         matched = "the order of the rows" if first.ids is None else ", ".join(first.columns.id)
         return AboutFiles(said, said, f"by {matched}")
-
-
-Typed.reading |= {"missing", "shared_ids"}

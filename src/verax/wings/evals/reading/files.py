@@ -19,7 +19,7 @@ from verax.files.predictions import id_of
 from verax.files.rater_tables import whole_table
 from verax.files.two_models import SameRows
 from verax.inputs.arrays import Array, Floats
-from verax.inputs.reading import Reading
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.texts import number_of
 from verax.wings.evals.reading.table import EvalLog, logs_named, read_log
 
@@ -73,6 +73,26 @@ class GradeColumns:
     weights: str | None = None
     status: str | None = None
     by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, reading: Reading) -> GradeColumns:
+        """The columns that a reading names."""
+        if isinstance(reading.grades, Mapping):
+            raise InputError("must be one column at the command line", argument="grades", kind="type")
+        return cls(
+            reading.grades,
+            reading.answer,
+            reading.gold,
+            reading.confidence_column,
+            reading.percent,
+            named_columns(reading.id),
+            reading.epoch,
+            reading.model_column,
+            reading.task,
+            named_columns(reading.groups),
+            reading.weights,
+            by=tuple(reading.cuts),
+        )
 
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
@@ -185,7 +205,7 @@ class GradedAnswers:
         return tuple(lines)
 
 
-def holds_grades(path: Files, columns: GradeColumns, request: Reading) -> bool:
+def holds_grades(path: Files, request: Reading) -> bool:
     """Whether a file has columns of grades and of confidences in them, by their names."""
     try:
         named = files_named(path)
@@ -194,7 +214,7 @@ def holds_grades(path: Files, columns: GradeColumns, request: Reading) -> bool:
         names = source_of(path, request).schema.names
     except (InputError, OSError):
         return False
-    complete = columns.with_usual_columns(names)
+    complete = GradeColumns.of(request).with_usual_columns(names)
     return complete.grade is not None and complete.confidence is not None
 
 
