@@ -255,10 +255,11 @@ def _would_read(folder: Path, path: Path) -> bool:
         or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     ):
         return False
+    from verax.files.formats.records import endings_of_forms
     from verax.files.formats.tables import FORMATS
-    from verax.wings.lists.files.streams import ending
+    from verax.files.formats.texts import ending
 
-    return ending(path) in (*FORMATS, ".eval")
+    return ending(path) in (*FORMATS, *endings_of_forms())
 
 
 class Piped:

@@ -20,15 +20,15 @@ from verax.files.column_roles import REAL, find_target
 from verax.files.formats.npy import array_of_probabilities, stored_arrays
 from verax.files.formats.several import BatchReader, Located
 from verax.files.formats.tables import ARRAYS, ROWS_AT_ONCE, TEXTS, SourceTable, common_format
+from verax.files.formats.texts import ending
 from verax.files.labels import Target
 from verax.files.naming import TARGETS, is_id, spoken
 from verax.files.predictions import Array, Predictions, short, together_ids
+from verax.files.reference_answers import ReferenceAnswers, column_names, id_text, read_gold
+from verax.inputs.lists.outcomes import alike
 from verax.inputs.lists.vocabulary import ClassVocabulary
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.texts import merger
-from verax.wings.lists.files.reference_answers import ReferenceAnswers, column_names, id_text, read_gold
-from verax.wings.lists.files.streams import ending
-from verax.wings.lists.files.words import alike
 
 _SKIP = passing("to leave them out", invalid="skip")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from verax.common.paths import Files
 from verax.common.wings import all_of
+from verax.files.formats.records import RecordStream
 from verax.files.formats.tables import SourceTable
 from verax.inputs.handles import Handle
 from verax.inputs.reading import Reading
@@ -64,6 +66,14 @@ class Form:
 
     def reader(self, table: SourceTable, options: ScanOptions) -> Reader | None:
         """What makes parts of a table, here or on another machine, if its rows are of this form."""
+        return None
+
+    def endings(self) -> tuple[str, ...]:
+        """The endings of files that only this form reads."""
+        return ()
+
+    def records(self, path: Path) -> RecordStream | None:
+        """The records of a file that this form unpacks; None for any other."""
         return None
 
     def settled(self, paths: Files, reading: Reading, *, named: bool) -> Settled:

@@ -37,6 +37,14 @@ _NO_OBJECT = re.compile(rb"(?m)^(?:\xef\xbb\xbf)?[ \t]*[^\s{]")
 _SHOWN = 80
 
 
+def ending(path: Path) -> str:
+    """The ending of a name, in small letters, without that of a compression."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
 @contextmanager
 def decompressed(path: Path) -> Iterator[Any]:
     """The bytes of a file, decompressed according to its ending; never mapped into memory."""

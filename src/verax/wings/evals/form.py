@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verax.common.paths import Files
 from verax.errors import InputError
+from verax.files.formats.records import RecordStream
 from verax.inputs.reading import Reading
 from verax.scans.forms import Form, Settled, form_of_lists
 from verax.scans.options import ScanOptions
@@ -41,6 +43,17 @@ class _Graded(Form):
         from verax.wings.evals.reader import GradeReader
 
         return GradeReader.of(table, options)
+
+    def endings(self) -> tuple[str, ...]:
+        from verax.wings.evals.reading.containers import EVAL
+
+        return (EVAL,)
+
+    def records(self, path: Path) -> RecordStream | None:
+        from verax.wings.evals.reading.containers import samples_of
+
+        samples = samples_of(path)
+        return None if samples is None else RecordStream(str(path), "sample", enumerate(samples))
 
     def settled(self, paths: Files, reading: Reading, *, named: bool) -> Settled:
         from verax.wings.evals.reading.models import read_one

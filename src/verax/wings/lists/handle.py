@@ -16,6 +16,7 @@ from verax.common.paths import arrow_file, files_named
 from verax.errors import InputError, RuleError
 from verax.files.formats.several import Places
 from verax.files.formats.tables import FORMATS, files_of, files_once
+from verax.files.formats.texts import ending
 from verax.files.listfile import ListFile, distributions
 from verax.files.predictions import Predictions
 from verax.files.two_models import TwoModels
@@ -31,7 +32,6 @@ from verax.scans.parts import default_name, part_of_lists
 from verax.wings.lists.files.opening import read_lists, records_of_piece
 from verax.wings.lists.files.parts import ListParts
 from verax.wings.lists.files.recognising import has_lists, open_shaped
-from verax.wings.lists.files.streams import ending
 from verax.wings.lists.files.tables import LONG, WIDE, is_long
 from verax.wings.lists.files.words import added, counted, ungrouped_questions
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from verax._settings import settings
 from verax.errors import InputError
+from verax.files.formats.records import LOOK, RecordStream, records_of
 from verax.files.formats.tables import SourceTable
 from verax.files.listfile import ListFile
 from verax.inputs.handles import Part, RowFacts
@@ -23,7 +24,6 @@ from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name, part_of_lists, taken_by
 from verax.wings.lists.files.parts import ListParts, lists_of_columns
 from verax.wings.lists.files.recognising import shape_of_records
-from verax.wings.lists.files.streams import LOOK, RecordStream, records_of
 from verax.wings.lists.files.tables import find_columns
 
 

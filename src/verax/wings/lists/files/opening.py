@@ -10,12 +10,12 @@ from typing import Any, Unpack
 
 from verax.common.paths import files_named
 from verax.errors import InputError, show
+from verax.files.formats.records import RecordStream
 from verax.files.formats.several import Places
 from verax.files.listfile import ListFile
 from verax.inputs.reading import Keywords, Reading, takes_reading
 from verax.wings.lists.files.reading import RecordReader
 from verax.wings.lists.files.recognising import has_lists, open_shaped
-from verax.wings.lists.files.streams import RecordStream
 
 
 def records_of_piece(

@@ -10,8 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from verax.errors import InputError, Remedy
+from verax.files.formats.records import RecordStream
 from verax.files.listfile import ListFile
 from verax.files.predictions import id_of, together
+from verax.files.reference_answers import ReferenceAnswers
+from verax.inputs.lists.outcomes import alike, from_positions, names_at_positions
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary
 from verax.inputs.reading import Reading, named_columns
@@ -20,9 +23,7 @@ from verax.inputs.records.record import Shape
 from verax.inputs.skipping import Skipped
 from verax.wings.lists.files.reading import KnownSource, RecordReader
 from verax.wings.lists.files.recognising import ALL_SHAPES
-from verax.wings.lists.files.reference_answers import ReferenceAnswers
-from verax.wings.lists.files.streams import RecordStream
-from verax.wings.lists.files.words import alike, from_positions, names_at_positions, taken
+from verax.wings.lists.files.words import taken
 
 
 @dataclass(frozen=True)

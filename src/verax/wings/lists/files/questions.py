@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from verax.common.paths import Files, files_named
 from verax.errors import VeraxError
+from verax.files.formats.records import open_stream
 from verax.wings.evals.reading.graded import question_text
-from verax.wings.lists.files.streams import open_stream
 
 
 def questions_of(paths: Files, rows: Collection[int]) -> dict[int, str]:

@@ -10,12 +10,12 @@ from typing import Any
 
 from verax.common.paths import as_path, check_regular
 from verax.errors import InputError, passing, show
+from verax.files.formats.records import RecordStream, text_lines
 from verax.files.predictions import id_of
+from verax.files.reference_answers import ReferenceAnswers
 from verax.inputs.records.classifiers import ARRAYS
 from verax.inputs.records.record import FEW_DIGITS
 from verax.inputs.records.texts import number_of
-from verax.wings.lists.files.reference_answers import ReferenceAnswers
-from verax.wings.lists.files.streams import RecordStream, text_lines
 
 PREFIX = "__label__"
 

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from verax.errors import InputError, Remedy, passing, show
+from verax.files.formats.records import RecordStream
 from verax.files.listfile import ListFile
 from verax.files.predictions import id_of, together
+from verax.files.reference_answers import ReferenceAnswers, outcome_field, read_gold
+from verax.inputs.lists.outcomes import alike, first_beyond, from_positions, names_at_positions, whole_number
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.classifiers import record_of_fields
@@ -39,21 +42,14 @@ from verax.wings.lists.files.ranked import (
     read_relevance,
 )
 from verax.wings.lists.files.recognising import refuse_later_answers
-from verax.wings.lists.files.reference_answers import ReferenceAnswers, outcome_field, read_gold
-from verax.wings.lists.files.streams import RecordStream
 from verax.wings.lists.files.words import (
-    alike,
     counted_from_one,
-    first_beyond,
-    from_positions,
-    names_at_positions,
     none_named,
     notes,
     other_spelling,
     repeated_questions,
     some,
     taken,
-    whole_number,
 )
 
 

@@ -13,7 +13,9 @@ import pyarrow as pa
 from verax.common.checks import check_choice
 from verax.common.paths import refusing_wrong_names
 from verax.errors import InputError, passing, show
+from verax.files.formats.records import RecordStream, endings_of_forms, open_stream
 from verax.files.formats.tables import FORMATS, SourceTable
+from verax.files.formats.texts import ending
 from verax.inputs.reading import Reading
 from verax.inputs.records.classifiers import FLAT, MAPPED, record_of_fields
 from verax.inputs.records.record import (
@@ -29,7 +31,6 @@ from verax.inputs.records.record import (
 from verax.inputs.records.responses import NO_LOGPROBS
 from verax.inputs.records.shapes import SHAPES, n_samples, read, recognise, unrecognised
 from verax.inputs.records.texts import merger
-from verax.wings.evals.reading.containers import EVAL
 from verax.wings.lists.files.ranked import (
     FASTTEXT,
     RELEVANCE,
@@ -42,7 +43,6 @@ from verax.wings.lists.files.ranked import (
     ranked_documents,
     runs,
 )
-from verax.wings.lists.files.streams import RecordStream, ending, open_stream
 from verax.wings.lists.files.tables import (
     LONG,
     PAIRS,
@@ -208,8 +208,8 @@ def _opened(path: Path, settings: Reading) -> tuple[RecordStream, Shape | None, 
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a file is neither JSON nor columnar nor an archive of JSON, by its name."""
-    return not path.is_dir() and ending(path) not in (*_JSON, *_COLUMNAR, EVAL)
+    """Whether a file is neither JSON nor columnar nor one that a form of a wing unpacks, by its name."""
+    return not path.is_dir() and ending(path) not in (*_JSON, *_COLUMNAR, *endings_of_forms())
 
 
 _COLUMNAR = tuple(suffix for suffix, kind in FORMATS.items() if kind in ("Parquet", "Arrow", "NPZ", "NPY"))

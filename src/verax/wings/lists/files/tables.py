@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from verax.errors import InputError, passing, show
+from verax.files.formats.records import RecordStream, open_stream
 from verax.files.formats.tables import SourceTable
 from verax.files.naming import MAYBE_TARGETS, PROBS, TARGETS, spoken
 from verax.files.predictions import id_of
@@ -22,7 +23,6 @@ from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.classifiers import ARRAYS, LOGARITHMS, MAPPED, PROBABILITIES, of_numbers
 from verax.inputs.records.record import FEW_DIGITS, Choices, Listed, mapping, not_understood, sequence
 from verax.inputs.records.texts import number_of
-from verax.wings.lists.files.streams import RecordStream, open_stream
 
 LONG = replace(
     ARRAYS,

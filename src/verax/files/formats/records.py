@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from verax.common.paths import check_regular, refusing_wrong_names
+from verax.common.wings import all_of
 from verax.errors import InputError, passing
 from verax.files.formats.tables import FORMATS, SourceTable
-from verax.files.formats.texts import COMPRESSED, decompressed, json_document, lines_of
+from verax.files.formats.texts import decompressed, ending, json_document, lines_of
 from verax.inputs.reading import Reading
-from verax.wings.evals.reading.containers import samples_of
 
 # How many records are looked at to find their shape, and rows that are converted at a time.
 LOOK, _ROWS = 100, 4096
@@ -52,23 +52,21 @@ class RecordStream:
         return records
 
 
-def ending(path: Path) -> str:
-    """The ending of a name, in small letters, without that of a compression."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSED:
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
+def endings_of_forms() -> tuple[str, ...]:
+    """The endings of files that only forms of wings read."""
+    return tuple(name for form in all_of("forms") for name in form.endings())
 
 
 def open_stream(path: Path, request: Reading | None = None) -> RecordStream:
-    """The records of a JSON Lines, JSON, CSV, Parquet or Arrow file."""
+    """The records of a JSON Lines, JSON, CSV, Parquet or Arrow file, or of one that a wing unpacks."""
     kind = FORMATS.get(ending(path))
     if path.is_dir() or kind in _TABLES:
         return RecordStream(str(path), "row", _rows_of_table(path, request or Reading()))
     check_regular(path)
-    samples = samples_of(path)
-    if samples is not None:
-        return RecordStream(str(path), "sample", enumerate(samples))
+    for form in all_of("forms"):
+        stream: RecordStream | None = form.records(path)
+        if stream is not None:
+            return stream
     if ending(path) == ".json":
         return RecordStream(str(path), "item", enumerate(_items(path)))
     if kind in ("CSV", "TSV"):

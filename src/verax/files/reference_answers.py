@@ -9,12 +9,13 @@ from typing import Any
 from verax.common.paths import as_path, check_exists, check_regular
 from verax.errors import InputError, passing, show
 from verax.files.formats.npy import stored_arrays
+from verax.files.formats.records import open_stream, text_lines
 from verax.files.formats.tables import ARRAYS, FORMATS, ROWS_AT_ONCE, SourceTable
+from verax.files.formats.texts import ending
 from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
 from verax.files.predictions import id_of
 from verax.inputs.reading import Reading
 from verax.inputs.records.record import SKIP, RecordError
-from verax.wings.lists.files.streams import ending, open_stream, text_lines
 
 
 class ReferenceAnswers:
