@@ -14,7 +14,7 @@ from verax.files.formats.tables import SourceTable
 from verax.inputs.handles import Handle
 from verax.inputs.reading import Reading
 from verax.scans.options import ScanOptions
-from verax.scans.readers import Reader
+from verax.scans.readers import TableReader
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Form:
         """The handle on a source that only this form reads; None for any other."""
         return None
 
-    def reader(self, table: SourceTable, options: ScanOptions) -> Reader | None:
+    def reader(self, table: SourceTable, options: ScanOptions) -> TableReader | None:
         """What makes parts of a table, here or on another machine, if its rows are of this form."""
         return None
 

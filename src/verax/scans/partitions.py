@@ -25,7 +25,7 @@ from verax.kernels.threads import by_turns
 from verax.scans.distinct import summarised
 from verax.scans.frames import ArrowTable
 from verax.scans.options import ScanOptions
-from verax.scans.readers import Reader, reader_of
+from verax.scans.readers import TableReader, reader_of
 
 # An error inside the text of another one.
 _MARKED = re.compile(r"\[verax:([A-Za-z0-9+/=]+)\]")
@@ -36,7 +36,7 @@ _KIND = "refusal"
 class PartitionTask:
     """The task that is sent to where the rows are; it holds no rows and returns bytes."""
 
-    reader: Reader
+    reader: TableReader
     recipes: Mapping[str, Recipe[Any]]
     name: str
 

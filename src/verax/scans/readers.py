@@ -12,7 +12,7 @@ from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader
 
 
-class Reader(Protocol):
+class TableReader(Protocol):
     """Makes parts of record batches, here or on another machine; it holds no rows."""
 
     @property
@@ -31,7 +31,7 @@ class Reader(Protocol):
         """The rows of record batches of one schema, the first of which has the number `start`."""
 
 
-def reader_of(table: SourceTable, options: ScanOptions) -> Reader:
+def reader_of(table: SourceTable, options: ScanOptions) -> TableReader:
     """The reader of a table: that of a form which its options or its columns name, or of distributions."""
     if options.reading.outcomes is not None:
         # Of files they are a column of the table by now.

@@ -15,7 +15,7 @@ from verax.scans.options import ScanOptions
 
 if TYPE_CHECKING:
     from verax.files.formats.tables import SourceTable
-    from verax.scans.readers import Reader
+    from verax.scans.readers import TableReader
 
 
 class _Graded(Form):
@@ -37,7 +37,7 @@ class _Graded(Form):
         # Logs of choices with their likelihoods are lists; `verax evals` reads their grades.
         return (kind == "inspect" and reading.classes is None) or not _are_lists(paths, reading)
 
-    def reader(self, table: SourceTable, options: ScanOptions) -> Reader | None:
+    def reader(self, table: SourceTable, options: ScanOptions) -> TableReader | None:
         if options.reading.grades is None:
             return None
         from verax.wings.evals.reader import GradeReader

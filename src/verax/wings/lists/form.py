@@ -13,7 +13,7 @@ from verax.scans.options import ScanOptions
 
 if TYPE_CHECKING:
     from verax.files.formats.tables import SourceTable
-    from verax.scans.readers import Reader
+    from verax.scans.readers import TableReader
 
 
 class _Lists(Form):
@@ -34,7 +34,7 @@ class _Lists(Form):
 
         return opened(source, options)
 
-    def reader(self, table: SourceTable, options: ScanOptions) -> Reader | None:
+    def reader(self, table: SourceTable, options: ScanOptions) -> TableReader | None:
         if not options.reading.are_lists:
             return None
         from verax.wings.lists.reader import ListReader
