@@ -1,6 +1,6 @@
 """Rules as JavaScript, printed from what verax itself computes: no formula is written again.
 
-The statistics of a row come from `engines.arrays.reduce_rows`, run once for each outcome on symbols in place
+The statistics of a row come from `engines.stats.reduce_rows`, run once for each outcome on symbols in place
 of numbers; the losses come from the trace of the rules' formulas (`engines.tracing`). Both are lists
 of steps.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.arrays import reduce_rows
+from verax.engines.stats import reduce_rows
 from verax.engines.tracing import Operation, Trace, record
 from verax.scores.base import Rule
 

@@ -22,9 +22,8 @@ from hypothesis import strategies as st
 import verax as vx
 from cases import COMPILED_FROM, forecasts
 from verax.engines import fusion
-from verax.engines.arrays import compute
 from verax.engines.scan import Plan, scan_rows
-from verax.engines.stats import RowStatistic
+from verax.engines.stats import RowStatistic, compute
 from verax.engines.tally import RuleSums
 from verax.engines.tracing import OPERATIONS, record
 from verax.kernels import functions, ledger

@@ -15,8 +15,8 @@ import pytest
 import verax as vx
 from cases import COMPILED_FROM
 from verax.engines import lists as engine
-from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
+from verax.engines.stats import compute
 from verax.inputs.lists import ragged
 from verax.inputs.lists.ragged import Ragged, frozen
 from verax.kernels.statistics import PLACE

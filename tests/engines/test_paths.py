@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import verax as vx
 from verax.engines.tally import RuleSums
 from verax.inputs.arrays import Columns
-from verax.inputs.rows import pair
+from verax.inputs.memory import pair
 from verax.kernels.ledger import kernels
 from verax.scores.base import losses_of
 

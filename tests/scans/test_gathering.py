@@ -11,7 +11,7 @@ import verax as vx
 from scattered import Scattered, problem
 from verax import parse
 from verax.analyses.calibration.recipes import EventRecipe
-from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.classsums import ClassRecipe
 from verax.analyses.samples import SampleRecipe
 from verax.analyses.uncertainty_scores import doubt

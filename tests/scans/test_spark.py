@@ -33,7 +33,7 @@ from scanned import (
 )
 from toy.verax_wings.heavy import summaries
 from toy.verax_wings.heavy.analysis import heavy_losses
-from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.evaluation import CardRecipe
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 pyspark = pytest.importorskip("pyspark")

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.common.checks import check_number
-from verax.engines.arrays import reduce_outcomes, reduce_rows
 from verax.engines.counts import CONFUSION_UP_TO, n_cells
-from verax.engines.stats import RowStats, ShareStats
+from verax.engines.stats import RowStats, ShareStats, reduce_outcomes, reduce_rows
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Array
 from verax.inputs.forecasts import log_softmax, softmax

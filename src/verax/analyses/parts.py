@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -113,6 +113,31 @@ class RowPass:
             self.weights[rows] = to_host(batch.weights)
 
 
+@dataclass(frozen=True)
+class Accepted:
+    """The key in a part of whether a pass has accepted its rows with the forecasts of a model."""
+
+    model: str
+
+
+@dataclass(frozen=True)
+class SumsOf:
+    """The key in a part of the sums (`KnownSums`) of its rows with the forecasts of a model."""
+
+    model: str
+
+
+class KnownSums(dict[tuple[Rule, ...], PlainSums | None]):
+    """Sums of the rows of a part by the rules that recipes have asked for; None as in `RowPass.sums`."""
+
+    def of_rules(self, rules: tuple[Rule, ...]) -> PlainSums | None:
+        """The sums by these rules, which may be some of those that were asked for; None if they are not."""
+        for known, sums in self.items():
+            if sums is not None and set(known).issuperset(rules):
+                return sums.of_rules([known.index(rule) for rule in rules])
+        return None
+
+
 def seen(part: Part, model: str, rules: Sequence[Rule]) -> RowPass:
     """The rows of a part with the forecasts of a model, with the losses of these rules, or of more.
 
@@ -135,21 +160,7 @@ def checked(part: Part, model: str) -> None:
             losses_of((), dense(part, model))
         return True
 
-    part.once(_key_of_check(model), check)
-
-
-def accept(part: Part, model: str) -> None:
-    """Remember that a pass has read the rows of this part and accepted them."""
-    part.once(_key_of_check(model), lambda: True)
-
-
-def is_accepted(part: Part, model: str) -> bool:
-    """Whether a pass has read the rows of this part and accepted them."""
-    return bool(part.made(_key_of_check(model)))
-
-
-def _key_of_check(model: str) -> Hashable:
-    return "checked", model
+    part.once(Accepted(model), check)
 
 
 def losses_of_cases(part: Part, model: str, rule: Rule, losses: Floats) -> Floats:
@@ -190,23 +201,10 @@ def plain_sums(
         _passes_of(part, model)[frozenset(rows.losses)] = rows
         return rows.sums
 
-    sums_by_rules: dict[tuple[Rule, ...], PlainSums | None] = part.once(_key_of_sums(model), dict)
-    if rules not in sums_by_rules:
-        sums_by_rules[rules] = summed()
-    return sums_by_rules[rules]
-
-
-def known_sums(part: Part, model: str, rules: tuple[Rule, ...]) -> PlainSums | None:
-    """The same if another recipe has asked for them, or for those of more rules."""
-    sums_by_rules: dict[tuple[Rule, ...], PlainSums | None] = part.made(_key_of_sums(model)) or {}
-    for known, sums in sums_by_rules.items():
-        if sums is not None and set(known).issuperset(rules):
-            return sums.of_rules([known.index(rule) for rule in rules])
-    return None
-
-
-def _key_of_sums(model: str) -> Hashable:
-    return "plain sums", model
+    known = part.once(SumsOf(model), KnownSums)
+    if rules not in known:
+        known[rules] = summed()
+    return known[rules]
 
 
 def dense(part: Part, model: str) -> Forecasts:

@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import wraps
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -143,12 +144,25 @@ def check_number(
 
 def check_n_classes(value: object, *, most: int = MOST_CLASSES) -> int:
     """`value` as a Python integer that can be a number of classes."""
+    if type(value) is int and 2 <= value <= most:
+        return value
     check_count("n_classes", value, least=2)
     assert is_whole(value)
     if int(value) > most:
         limit = f"{most:,}" if most < 10**15 else f"2**{most.bit_length() - 1}"
         raise InputError(f"must be at most {limit}, not {show(value)}", argument="n_classes", values=[value])
     return int(value)
+
+
+def with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    """A method of a rule that checks its number of classes."""
+
+    @wraps(method)
+    def checked(self: Any, n_classes: int) -> Any:
+        # Sums over ordered classes grow with their number, and must not be larger than any float.
+        return method(self, check_n_classes(n_classes, most=MOST_CLASSES if self.ordinal else MOST_SETS))
+
+    return checked
 
 
 def _plain(value: object) -> float | None:

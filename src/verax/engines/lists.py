@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.common.checks import as_float, beyond_floats
-from verax.engines.arrays import Reduction, compute, formula_for, reduction, validate
-from verax.engines.stats import Formula, RowStats
+from verax.engines.stats import Formula, Reduction, RowStats, compute, formula_for, reduction, validate
 from verax.errors import RuleError
 from verax.inputs.arrays import Array, Floats, Ints
 from verax.inputs.lists.ragged import ListMasses, Ragged

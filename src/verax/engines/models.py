@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.arrays import compute, validate
 from verax.engines.formulas import write_row
-from verax.engines.stats import Formula
+from verax.engines.stats import Formula, compute, validate
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts

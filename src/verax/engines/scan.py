@@ -16,9 +16,7 @@ import numpy as np
 import verax.engines.lists
 import verax.engines.sets  # noqa: F401 - how prediction sets are read
 from verax.common.checks import beyond_floats
-from verax.engines.arrays import compute, reduction, validate
-from verax.engines.sets import refuse_set_scores
-from verax.engines.stats import RowStats
+from verax.engines.stats import RowStats, compute, reduction, refuse_set_scores, validate
 from verax.errors import VeraxError
 from verax.inputs.arrays import Ints
 from verax.inputs.rows import RowBatch, Rows
@@ -121,7 +119,8 @@ class _Share(Generic[V]):
         for chunk, batch in enumerate(self._rows.batches(self._plan.block)):
             if not self._accepts(batch):
                 return
-            self._visit(compute(batch, self._needs), batch, chunk)
+            self.visitor.visit(compute(batch, self._needs), batch, chunk)
+            self.n_seen += batch.n_rows
 
     def compiled(self, chunks: Iterable[int]) -> None:
         absorb = getattr(self.visitor, "absorb", None)
@@ -142,7 +141,8 @@ class _Share(Generic[V]):
                 batch = rows.batch_of(left[first : first + block])
                 if not self._accepts(batch):
                     return
-                self._visit(compute(batch, self._needs), batch, chunk)
+                self.visitor.visit(compute(batch, self._needs), batch, chunk)
+                self.n_seen += batch.n_rows
 
     def _by_blocks(self, chunks: Iterable[int]) -> None:
         rows, block, size = self._rows, self._plan.block, self._plan.chunk
@@ -157,7 +157,8 @@ class _Share(Generic[V]):
                     if not self._accepts(batch):
                         return
                     stats = compute(batch, self._needs)
-                self._visit(stats, batch, chunk)
+                self.visitor.visit(stats, batch, chunk)
+                self.n_seen += batch.n_rows
 
     def _accepts(self, batch: RowBatch) -> bool:
         self.valid, some_weight = validate(batch)
@@ -169,7 +170,3 @@ class _Share(Generic[V]):
             return True
         self.positive = self.positive or bool(batch.weights.max() > 0)
         return bool(batch.weights.min() >= 0 and batch.weights.max() < np.inf)
-
-    def _visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
-        self.visitor.visit(stats, batch, chunk)
-        self.n_seen += batch.n_rows

@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.arrays import Reduction, compute, formula_for, reduction, validate
-from verax.engines.stats import Formula, RowStats
+from verax.engines.stats import (
+    Formula,
+    Reduction,
+    RowStats,
+    compute,
+    formula_for,
+    reduction,
+    refuse_set_scores,
+    validate,
+)
 from verax.errors import RuleError
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.sets.rows import SetBatch, SetRows
-from verax.kernels.statistics import OF_GRADES, OF_SETS
+from verax.kernels.statistics import OF_SETS
 
 NO_ORDER = "The classes of these sets have no order: pass ordered=True. Top lists have no positions."
 
@@ -26,23 +33,6 @@ def _(_rows: SetRows, rule: Formula) -> Formula:
             "winkler(level=0.9) where the classes have an order; or compare them as lists: `Sets.to_lists`."
         )
     return rule
-
-
-@formula_for.register
-def _(rows: Forecasts, rule: Formula) -> Formula:
-    refuse_set_scores(rows, rule.needs)
-    return rule
-
-
-def refuse_set_scores(rows: object, needs: Collection[str]) -> None:
-    """Refuse scores of sets, and of grades, for rows that are none."""
-    if OF_GRADES & set(needs):
-        raise RuleError("grade scores grades, not forecasts: `compare_grades({name: values})`.")
-    if OF_SETS & set(needs) and not isinstance(rows, SetRows):
-        raise RuleError(
-            "level_set and winkler score sets. Make sets of the probabilities first: "
-            "`Sets.from_probabilities(p, level=0.9)`, or `conformal(y, p).apply(p)`."
-        )
 
 
 @validate.register

@@ -41,8 +41,8 @@ from verax.engines.sums import (
     sandwich,
 )
 from verax.errors import VeraxError
-from verax.inputs.arrays import Array, Floats, Ints, to_host
-from verax.inputs.groups import Groups, is_two_way
+from verax.inputs.arrays import Floats, Ints, to_host
+from verax.inputs.groups import GroupCount, Groups, is_two_way
 from verax.inputs.rows import RowBatch, Rows, numbers_of
 
 # Rows at either end of a block that give a rough mean of the losses of its chunk.
@@ -157,6 +157,11 @@ class RuleSums:
         """The sum of all weights; infinite where it is no longer a number."""
         weight = float(self.weights.high[0])
         return weight if self.exponent == 0 else float(self.unscaled(self.weights.high)[0])
+
+    @property
+    def n_groups(self) -> GroupCount | None:
+        """The number of clusters, of both kinds where there are two; None if rows stand for themselves."""
+        return None if self.clusters is None else self.clusters.count
 
     @property
     def squared(self) -> tuple[float, Moments]:
@@ -376,7 +381,7 @@ class _Chunks:
         n_rules = len(tally.rules)
         self.unit = math.ldexp(1.0, exponent)
         self.weighted = forecasts.weights is not None
-        self.shared_outcomes = bool(getattr(forecasts, "shared", False))
+        self.shared_outcomes = forecasts.shared
         self.sums = np.zeros((plan.n_chunks, n_rules + 1, 4 if self.weighted else 2))
         self.shift = np.zeros((plan.n_chunks, n_rules))
         self.others: list[Moments | None] = [None] * plan.n_chunks
@@ -518,12 +523,14 @@ class _Visitor:
         if w is not None and self._chunks.unit != 1:
             w = w * (1 / self._chunks.unit)
         self._chunks.positive[chunk] += _n_positive(batch)
-        if not self._add_fused(stats, batch, w, chunk):
-            self._add_losses(stats, batch, w, chunk)
-        if self._counts is not None:
-            self._count(self._counts, stats, batch, w)
-        if self._clusters is not None:
-            self._add_clusters(self._clusters, stats, batch, w)
+        # Losses may be infinite, and sums of extreme weights overflow.
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            if not self._add_fused(stats, batch, w, chunk):
+                self._add_losses(stats, batch, w, chunk)
+            if self._counts is not None:
+                self._count(self._counts, stats, batch, w)
+            if self._clusters is not None:
+                self._add_clusters(self._clusters, stats, batch, w)
 
     def _add_fused(self, stats: RowStats, batch: RowBatch, w: Any, chunk: int) -> bool:
         """Sum the losses of a block by the compiled kernel; False where that is not possible."""
@@ -552,24 +559,20 @@ class _Visitor:
     def _add_losses(self, stats: RowStats, batch: RowBatch, w: Any, chunk: int) -> None:
         """Sum the losses of a block by array calls."""
         chunks = self._chunks
-        moments = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
-        with np.errstate(over="ignore", invalid="ignore"):
-            _add_to(chunks.others, chunk, moments)
-            chunks.weight[chunk, 0] += batch.n_rows if w is None else float(batch.xp.sum(w))
-            if w is not None:
-                squared = squared_weights(w)
-                _add_to(
-                    chunks.other_squares, chunk, Moments.of(_losses(self._rules, stats), squared, stats.xp)
-                )
-                chunks.weight[chunk, 1] += float(batch.xp.sum(squared))
+        losses = list(map(stats.loss, self._rules))
+        _add_to(chunks.others, chunk, Moments.of(losses, batch.weights, stats.xp, chunks.unit))
+        chunks.weight[chunk, 0] += batch.n_rows if w is None else float(batch.xp.sum(w))
+        if w is not None:
+            squared = squared_weights(w)
+            _add_to(chunks.other_squares, chunk, Moments.of(losses, squared, stats.xp))
+            chunks.weight[chunk, 1] += float(batch.xp.sum(squared))
 
     def _add_clusters(self, clusters: ClusterSums, stats: RowStats, batch: RowBatch, w: Any) -> None:
         weights = np.ones(batch.n_rows) if w is None else to_host(w)
         positive = weights > 0 if batch.weights is None else to_host(batch.weights) > 0
-        losses = [to_host(loss) for loss in _losses(self._rules, stats)]
+        losses = [to_host(stats.loss(rule)) for rule in self._rules]
         decided = Decided.of(batch, stats.decision if self._decisions else np.full(batch.n_rows, -1))
-        with np.errstate(over="ignore", invalid="ignore"):
-            clusters.add(batch.groups, weights, positive, losses, decided)
+        clusters.add(batch.groups, weights, positive, losses, decided)
 
     def _count(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> None:
         if not self._decisions or not self._count_decisions(counts, stats, batch, w):
@@ -681,8 +684,3 @@ def _both(a: Clusters | None, b: Clusters | None) -> Clusters | None:
 def _needs(tally: RuleSums, forecasts: Rows) -> set[str]:
     decided = tally.decisions and (tally.counts is not None or forecasts.groups is not None)
     return {name for rule in tally.rules for name in rule.needs} | ({"decision"} if decided else set())
-
-
-def _losses(rules: Sequence[Formula], stats: RowStats) -> list[Array]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return [stats.loss(rule) for rule in rules]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from verax.inputs.arrays import (
 )
 from verax.inputs.cumulative import monotone
 from verax.inputs.groups import Groups, kinds_of
-from verax.inputs.outcomes import SEVERAL_LABELS, Outcomes, check_classes, class_names
-from verax.inputs.shares import Raters, Shares, one_class_needed, outcomes_of
+from verax.inputs.outcomes import SEVERAL_LABELS, Outcomes, check_classes, class_names, hold_shares
+from verax.inputs.shares import Raters, Shares, one_class_needed
 from verax.inputs.validity import MANY, Unity
 from verax.kernels.statistics import Form
 
@@ -195,7 +195,7 @@ class Forecasts:
         self._n_rows = int(raw.shape[0])
         self._normalize = normalize
         self._logits = logits
-        self.outcomes: Outcomes | Shares = outcomes_of(
+        self.outcomes: Outcomes | Shares = _outcomes_of(
             y,
             raters,
             raw,
@@ -562,6 +562,16 @@ def _readable(part: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     part = np.require(part, np.float32 if single else np.float64, ["C", "A"]).view()
     part.flags.writeable = False
     return part
+
+
+def _outcomes_of(y: object, raters: Raters | None, p: Array, **options: Any) -> Outcomes | Shares:
+    """The outcomes in any form; without `raters`, their values tell whether they are shares."""
+    if isinstance(y, Shares):
+        return y
+    if raters is not None:
+        check_choice("raters", raters, get_args(Raters))
+        return Shares(y, raters, **options)
+    return Shares(y, "shares", **options) if hold_shares(y, p) else Outcomes(y, **options)
 
 
 def _check_form_of_p(p: Array) -> None:

@@ -24,7 +24,7 @@ from verax.common.checks import in_digits
 from verax.common.packing import dump, load, refusing
 from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Ints
-from verax.inputs.rows import Rows, are_shared, at_fault, paired, places_of, some_of
+from verax.inputs.rows import Rows, at_fault, paired, places_of, some_of
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
 
 Array = np.ndarray[Any, Any]
@@ -132,7 +132,7 @@ class Part:
 
         Each class has its share of the weight, and cases are groups where there are no larger ones.
         """
-        if not any(are_shared(rows) for rows in self.models.values()):
+        if not any(rows.shared for rows in self.models.values()):
             return self
         return self.once("pairs", self._paired)
 

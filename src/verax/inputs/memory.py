@@ -9,7 +9,7 @@ what one pass has made of the rows (`Part.once`) is still there for the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from verax.inputs.handles import (
     refuse_lists,
 )
 from verax.inputs.lists.rows import ListRows
-from verax.inputs.rows import Rows, are_shared, one_way, pair, paired_by_model
+from verax.inputs.rows import Rows, at_fault, one_way
 from verax.inputs.sets.rows import Members, SetRows
 from verax.inputs.skipping import Skipped
 
@@ -175,7 +175,6 @@ class InMemory(Handle):
         rows = next(iter(models.values()))
         self._several = several
         self._part = Part.divisible(dict(models), ids, dict(by or {}), numbers, skipped)
-        rated = are_shared(rows)
         facts = RowFacts(
             models=tuple(models),
             classes=getattr(rows, "classes", None),
@@ -183,8 +182,8 @@ class InMemory(Handle):
             by=tuple(self._part.by),
             lists=isinstance(rows, ListRows),
             sets=any(isinstance(model_rows, SetRows) for model_rows in models.values()),
-            rated=rated,
-            weighted=rows.weights is not None or rated,
+            rated=rows.shared,
+            weighted=rows.weights is not None or rows.shared,
         )
         # Errors about rows in memory need not say where these are.
         self._describe("", rows.n_rows, facts)
@@ -219,12 +218,41 @@ class InMemory(Handle):
 
     def summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         """Summaries of all rows; there may be none if these are a part of more."""
-        return self._summarise(recipes)
-
-    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         part = self._part
         by_name = {name: recipe.take(part) for name, recipe in recipes.items()}
         return Summaries(by_name, part.n_rows, part.skipped)
+
+    _summarise = summarise
+
+
+def pair(y: object, p: object, **options: Any) -> Rows:
+    """Outcomes and forecasts as rows; a `p` with a method `with_outcomes` pairs itself."""
+    meet = None if isinstance(p, type) else getattr(p, "with_outcomes", None)
+    if meet is None:
+        return Forecasts(y, p, **options)
+    if options.pop("raters", None) is not None:
+        raise InputError(
+            "cannot be used with top lists, which are scored against one class per row", argument="raters"
+        )
+    rows: Rows = meet(y, **options)
+    return rows
+
+
+def paired_by_model(y: object, models: Mapping[str, object], **options: Any) -> Iterator[tuple[str, Rows]]:
+    """Outcomes with the forecasts of each model, by name; errors about forecasts name the model.
+
+    If models have different rows, `y` maps the name of each to its outcomes. `normalize` and `logits` apply
+    to probabilities only, not to top lists beside them.
+    """
+    written: dict[str, Any] = {name: options.pop(name) for name in ("normalize", "logits") if name in options}
+    if all(hasattr(p, "with_outcomes") for p in models.values()):
+        options |= written
+    for name, p in models.items():
+        how = options if hasattr(p, "with_outcomes") else options | written
+        try:
+            yield str(name), pair(y[name] if isinstance(y, Mapping) else y, p, **how)
+        except InputError as error:
+            raise at_fault(str(name), error) from None
 
 
 def holds_lists(y: object, p: object) -> bool:

@@ -10,7 +10,17 @@ import numpy as np
 
 from verax.common.checks import is_whole
 from verax.errors import InputError, Offenders, Remedy, passing, show
-from verax.inputs.arrays import Array, Ints, kind_of, move_like, namespace_of, to_array, to_host, to_index
+from verax.inputs.arrays import (
+    Array,
+    Ints,
+    is_traced,
+    kind_of,
+    move_like,
+    namespace_of,
+    to_array,
+    to_host,
+    to_index,
+)
 from verax.inputs.groups import missing
 
 # Marks an outcome not among the classes. Passes over the rows count these.
@@ -25,6 +35,12 @@ _MOST_HASHED, _DIGITS = 64, 12
 _PIECE = 2**14
 # Texts longer than this many words are compared as texts.
 _MOST_WORDS = 32
+# How many rows are asked at a time whether they hold shares.
+_BLOCK = 2**16
+# The number of rows that tell whether all forecasts are certain, as outcomes are.
+_FIRST = 1000
+# At the command line --raters names columns.
+_SAID = Remedy("if these are the shares of raters", {"raters": "shares"}, python_only=True)
 
 
 class LookUp:
@@ -184,6 +200,29 @@ def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[H
             values=[twice],
         )
     return names
+
+
+def hold_shares(y: object, p: Array) -> bool:
+    """Whether outcomes are (N, K) numbers, some of them strictly between 0 and 1."""
+    if p.ndim != 2 or getattr(y, "ndim", 2) == 1 or is_traced(p):
+        return False
+    raw = to_array(y, "y")[0]
+    if raw.ndim != 2 or kind_of(raw) != "real" or tuple(raw.shape) != tuple(p.shape) or is_traced(raw):
+        return False
+    n = int(raw.shape[0])
+    blocks = (to_host(raw[start : min(start + _BLOCK, n), ...]) for start in range(0, n, _BLOCK))
+    if not any(bool(((block > 0) & (block < 1)).any()) for block in blocks):
+        return False
+    first = to_host(p[:_FIRST, ...])
+    if bool(((first == 0) | (first == 1)).all()):
+        raise InputError(
+            "must be the outcomes and come before the probabilities",
+            argument="y",
+            kind="type",
+            found="the two seem to be swapped",
+            remedies=[_SAID],
+        )
+    return True
 
 
 class Outcomes:

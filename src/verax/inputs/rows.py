@@ -38,7 +38,10 @@ class RowBatch(Protocol):
 
 
 class Rows(Protocol):
-    """Rows that can be scored: `Forecasts`, `ListRows` (top lists), `SetRows` or `ScoredRows`."""
+    """Rows that can be scored: `Forecasts`, `ListRows` (top lists), `SetRows` or `ScoredRows`.
+
+    The outcomes of `shared` rows are shares of several classes.
+    """
 
     n_classes: int
     weights: Array | None
@@ -47,6 +50,8 @@ class Rows(Protocol):
 
     @property
     def n_rows(self) -> int: ...
+    @property
+    def shared(self) -> bool: ...
     @property
     def width(self) -> int: ...
     def batch(self, start: int, stop: int) -> RowBatch: ...
@@ -75,36 +80,6 @@ def numbers_of(batch: RowBatch, at: Ints) -> Ints:
     """The numbers, among all rows, of some rows of a batch."""
     rows = getattr(batch, "rows", None)
     return batch.start + at if rows is None else rows[at]
-
-
-def pair(y: object, p: object, **options: Any) -> Rows:
-    """Outcomes and forecasts as rows; a `p` with a method `with_outcomes` pairs itself."""
-    meet = None if isinstance(p, type) else getattr(p, "with_outcomes", None)
-    if meet is None:
-        return Forecasts(y, p, **options)
-    if options.pop("raters", None) is not None:
-        raise InputError(
-            "cannot be used with top lists, which are scored against one class per row", argument="raters"
-        )
-    rows: Rows = meet(y, **options)
-    return rows
-
-
-def paired_by_model(y: object, models: Mapping[str, object], **options: Any) -> Iterator[tuple[str, Rows]]:
-    """Outcomes with the forecasts of each model, by name; errors about forecasts name the model.
-
-    If models have different rows, `y` maps the name of each to its outcomes. `normalize` and `logits` apply
-    to probabilities only, not to top lists beside them.
-    """
-    written: dict[str, Any] = {name: options.pop(name) for name in ("normalize", "logits") if name in options}
-    if all(hasattr(p, "with_outcomes") for p in models.values()):
-        options |= written
-    for name, p in models.items():
-        how = options if hasattr(p, "with_outcomes") else options | written
-        try:
-            yield str(name), pair(y[name] if isinstance(y, Mapping) else y, p, **how)
-        except InputError as error:
-            raise at_fault(str(name), error) from None
 
 
 def at_fault(name: str, error: InputError) -> InputError:
@@ -266,11 +241,6 @@ def forecasts_like(rows: Forecasts, y: object, p: object, weights: Any, groups: 
     )
     some.classes = rows.classes
     return some
-
-
-def are_shared(rows: Rows) -> bool:
-    """Whether the outcomes of rows are shares of several classes."""
-    return isinstance(rows, Forecasts) and rows.shared
 
 
 def with_single_classes(rows: Forecasts) -> Forecasts:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from copy import copy
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
-from verax.common.checks import check_choice
 from verax.errors import InputError, Offenders, Remedy, passing
 from verax.inputs.arrays import (
     Array,
     Floats,
     Ints,
-    is_traced,
     kind_of,
     move_like,
     to_array,
@@ -35,12 +33,6 @@ Raters = Literal["shares", "counts", "columns"]
 ABSENT = -2
 # The types of numbers that kernels read as they are.
 _READ = (np.float64, np.int64)
-# How many rows are read at a time.
-_BLOCK = 2**16
-# The number of rows that tell whether all forecasts are certain, as outcomes are.
-_FIRST = 1000
-# At the command line --raters names columns.
-_SAID = Remedy("if these are the shares of raters", {"raters": "shares"}, python_only=True)
 
 
 class Shares:
@@ -266,39 +258,6 @@ def one_class_needed() -> InputError:
         found="the outcomes are shares of several classes",
         remedies=[Remedy("Use the class of each rater, with `groups` for the cases.", python_only=True)],
     )
-
-
-def outcomes_of(y: object, raters: Raters | None, p: Array, **options: Any) -> Outcomes | Shares:
-    """The outcomes in any form; without `raters`, their values tell whether they are shares."""
-    if isinstance(y, Shares):
-        return y
-    if raters is not None:
-        check_choice("raters", raters, get_args(Raters))
-        return Shares(y, raters, **options)
-    return Shares(y, "shares", **options) if _are_shares(y, p) else Outcomes(y, **options)
-
-
-def _are_shares(y: object, p: Array) -> bool:
-    """Whether outcomes are (N, K) numbers, some of them strictly between 0 and 1."""
-    if p.ndim != 2 or getattr(y, "ndim", 2) == 1 or is_traced(p):
-        return False
-    raw = to_array(y, "y")[0]
-    if raw.ndim != 2 or kind_of(raw) != "real" or tuple(raw.shape) != tuple(p.shape) or is_traced(raw):
-        return False
-    n = int(raw.shape[0])
-    blocks = (to_host(raw[start : min(start + _BLOCK, n), ...]) for start in range(0, n, _BLOCK))
-    if not any(bool(((block > 0) & (block < 1)).any()) for block in blocks):
-        return False
-    first = to_host(p[:_FIRST, ...])
-    if bool(((first == 0) | (first == 1)).all()):
-        raise InputError(
-            "must be the outcomes and come before the probabilities",
-            argument="y",
-            kind="type",
-            found="the two seem to be swapped",
-            remedies=[_SAID],
-        )
-    return True
 
 
 def _with_gaps(raw: Array) -> np.ndarray[Any, Any]:

@@ -2,7 +2,7 @@
 
 The passes fill them, the rules' formulas read them, the kernels keep them in a buffer with one row per
 statistic. `PLACE` says which row; nobody counts rows by hand. A new statistic is a line here, its
-computation in `engines.arrays.reduce_rows` and in the kernels, and, where it can be trained on, its
+computation in `engines.stats.reduce_rows` and in the kernels, and, where it can be trained on, its
 derivative in `scores.gradients.statistics`.
 """
 

@@ -19,7 +19,7 @@ from verax._settings import settings
 from verax.analyses.calibration.claims import read_overconfidence
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.recipes import EventRecipe, ListEventRecipe
-from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
 from verax.analyses.comparison.compare import compare_paired, error_sums, row_wise_of

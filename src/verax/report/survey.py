@@ -20,7 +20,6 @@ from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.ragged import MASS_TOLERANCE
 from verax.inputs.lists.rows import ListRows
-from verax.inputs.rows import are_shared
 
 # Rows that are off one by more than this are counted.
 OFF = 1e-6
@@ -127,7 +126,7 @@ class SurveyRecipe(Recipe[Survey], cases=True):
             first_rows(part, far),
             "rescaled" in forms,
             "logits" in forms,
-            are_shared(part.rows),
+            part.rows.shared,
         )
 
 

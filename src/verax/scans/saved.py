@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.cards.container import CARD, not_saved, read_summaries, write_summaries
-from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.opening import grade_scale
 from verax.common.packing import UnreadableError, dump, load, refusing

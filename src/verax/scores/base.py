@@ -10,19 +10,19 @@ from typing import Any, ClassVar, ParamSpec, Unpack
 
 import numpy as np
 
-from verax.common.checks import MOST_CLASSES, MOST_SETS, check_n_classes, in_digits
+from verax.common.checks import in_digits, with_checked_classes
 from verax.common.wings import answer_to
-from verax.engines.arrays import compute, formula_for
 from verax.engines.differences import PairedTally
 from verax.engines.scan import scan_rows
-from verax.engines.stats import Formula, RowStats
+from verax.engines.stats import Formula, RowStats, compute, formula_for
 from verax.engines.tally import RuleSums
 from verax.errors import InputError, RuleError
 from verax.inputs.arrays import Array, move_like, namespace_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, refuse_graded
+from verax.inputs.memory import pair
 from verax.inputs.options import OutcomeOptions, WeightedOptions, reads, reads_per_row
-from verax.inputs.rows import RowBatch, Rows, ScoredRows, pair
+from verax.inputs.rows import RowBatch, Rows, ScoredRows
 from verax.scores.properties import Properties
 
 # The most classes of top lists that `by_outcome` goes through, one after the other.
@@ -105,7 +105,7 @@ class Rule(ABC):
             cls.name = cls.__qualname__.rpartition(".")[2].lower()
         for method in ("bounds", "sup_correct", "inf_wrong"):
             if method in cls.__dict__:
-                setattr(cls, method, _with_checked_classes(cls.__dict__[method]))
+                setattr(cls, method, with_checked_classes(cls.__dict__[method]))
 
     @property
     def __name__(self) -> str:
@@ -372,17 +372,6 @@ class Rule(ABC):
             elif value != f.default:
                 arguments.append(f"{f.name}={value!r}")
         return f"{self.name}({', '.join(arguments)})" if arguments else self.name
-
-
-def _with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
-    """A method of a rule that checks its number of classes."""
-
-    @wraps(method)
-    def checked(self: Any, n_classes: int) -> Any:
-        # Sums over ordered classes grow with their number, and must not be larger than any float.
-        return method(self, check_n_classes(n_classes, most=MOST_CLASSES if self.ordinal else MOST_SETS))
-
-    return checked
 
 
 def losses_of(rules: Sequence[Formula], forecasts: Rows) -> list[Array]:

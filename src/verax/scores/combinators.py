@@ -18,6 +18,9 @@ from verax.scores.base import Rule
 from verax.scores.properties import Holds, Properties
 from verax.scores.rules import Brier, Log, Ties, ZeroOne
 
+# What a wrong mode is, for each way to read ties.
+_ZERO_ONE: dict[str, ZeroOne] = {ties: ZeroOne(ties) for ties in get_args(Ties)}
+
 
 @dataclass(frozen=True, repr=False)
 class Penalized(Rule):
@@ -116,7 +119,7 @@ class Penalized(Rule):
 
     @property
     def _zero_one(self) -> ZeroOne:
-        return ZeroOne(self.ties)
+        return _ZERO_ONE[self.ties]
 
     @property
     def needs(self) -> frozenset[str]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, binary_events, event_names, split
-from verax.analyses.parts import checked, dense, is_accepted, probabilities, scaled, seen
+from verax.analyses.parts import Accepted, checked, dense, probabilities, scaled, seen
 from verax.common.checks import as_float, check_count
 from verax.errors import InputError, Remedy, RuleError
 from verax.inputs.arrays import Floats, Ints, to_host
@@ -405,7 +405,7 @@ def outcomes(part: Part, model: str) -> tuple[Ints, Floats | None]:
     """Outcomes and weights of rows, which are checked; of rows in memory, and of those that were checked
     before, nothing else is computed.
     """
-    if not (part.whole or is_accepted(part, model)):
+    if not (part.whole or part.made(Accepted(model))):
         rows = seen(part, model, ())
         return rows.y, rows.weights
 

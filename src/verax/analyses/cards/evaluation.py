@@ -1,26 +1,89 @@
-"""`evaluate`: all the scores that fit a problem, from one pass over the rows."""
+"""`evaluate`: all the scores that fit a problem, from one pass over the rows, wherever these are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Unpack
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
 
+import numpy as np
+
+from verax.analyses.cards.listcard import score_lists
 from verax.analyses.cards.rates import RowMeasures
-from verax.analyses.cards.recipes import CardRecipe, card_of
-from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.cards.saved import card_from_bytes
+from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.measures import is_ordinal
+from verax.analyses.parts import Accepted, KnownSums, SumsOf
+from verax.engines.tally import RuleSums, first_row
 from verax.inference.intervals import Resampling, WeightsAre
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Part, Recipe
+from verax.inputs.lists.rows import ListRows
 from verax.inputs.memory import holds_lists, open_rows, usual_weights
 from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
-from verax.scores.metrics import (
-    CostsLike,
-    needs_order,
-)
+from verax.scores.metrics import CostsLike, fitting_metrics, needs_order
 from verax.scores.registry import fitting_rules, padded_rules
 
 # Cards refer to at most this number of probabilities in memory.
 _HELD = 2**21
+# Losses may lie three standard deviations from zero, so that their variance loses one digit: 1 - 1 / (1 + 9).
+_SPREAD = 0.9
+
+
+@dataclass(frozen=True)
+class CardRecipe(Recipe[Any], cases=True):
+    """The card of one model."""
+
+    model: str
+    rules: tuple[Rule, ...]
+    ordered: bool
+    costs: CostsLike | None
+    plan: Resampling
+
+    def n_groups(self, summary: Scorecard) -> int:
+        """The number of groups that a card has sums of."""
+        clusters = summary.tally.clusters
+        return 0 if clusters is None else len(clusters.labels)
+
+    def take(self, part: Part) -> Scorecard:
+        """The card of some rows."""
+        rows = part.models[self.model]
+        if isinstance(rows, ListRows):
+            card: Scorecard = score_lists(rows, self.rules, self.costs, self.plan)
+        else:
+            assert isinstance(rows, Forecasts)
+            metrics = fitting_metrics(self.ordered, self.costs, rows.n_classes)
+            tally = self._from_losses(part, rows)
+            if tally is None:
+                tally = RuleSums(self.rules, rows.n_classes).update(rows)
+            card = Scorecard(tally, rows.classes, self.ordered, metrics, self.plan)
+            part.once(Accepted(self.model), lambda: True)
+        return card if part.skipped is None else card.with_skipped(part.skipped, part.numbers)
+
+    def _from_losses(self, part: Part, rows: Forecasts) -> RuleSums | None:
+        """The sums from losses that were computed before, unless squares would cancel."""
+        known: KnownSums | None = part.made(SumsOf(self.model))
+        plain = None if known is None else known.of_rules(self.rules)
+        if plain is None:
+            return None
+        n, (first, second) = rows.n_rows, plain.losses.sum(axis=0).T
+        if not (first * first <= _SPREAD * second * n).all():
+            return None
+        return RuleSums.from_sums(
+            self.rules,
+            rows.n_classes,
+            n_rows=n,
+            weight=float(n),
+            sums=np.column_stack([np.full_like(first, n), first, second, np.zeros_like(first)]),
+            cells=plain.cells.reshape(-1),
+            n_zero=0,
+            start=first_row(rows),
+        )
+
+    def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Scorecard:
+        """A card of probabilities or of top lists from its bytes."""
+        return card_from_bytes(stored)
 
 
 @reads
@@ -103,7 +166,12 @@ def score(
     handle = open_rows(y, p, ordered=in_order, single=True, part=part, **read)
     on_card = padded_rules() if lists and rules is None else chosen
     recipe = CardRecipe(handle.one_model(), tuple(on_card), ordered, costs, plan)
-    card = card_of(handle, recipe, part=part)
+    summaries = handle.summarise({"card": recipe})
+    card: Scorecard = summaries["card"]
+    if summaries.skipped is not None:
+        card = card.with_skipped(summaries.skipped)
+    if not (part or handle.shard):
+        check_whole(card, handle.name)
     asked = None if rules is None else tuple(chosen)
     # A card that is kept must not keep very many rows in memory.
     small = not handle.whole or card.n_rows * card.n_classes <= _HELD

@@ -30,7 +30,7 @@ from verax.inference.intervals import (
     wilson,
 )
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import GroupCount, in_words
+from verax.inputs.groups import in_words
 from verax.scores.cells import table_metrics
 from verax.scores.coverage import ListMetric
 from verax.scores.metrics import DecisionMetric
@@ -60,11 +60,6 @@ class CardIntervals:
     plan: Resampling
 
     @property
-    def n_groups(self) -> GroupCount | None:
-        """The number of clusters, of both kinds where there are two; None if rows stand for themselves."""
-        return None if self.tally.clusters is None else self.tally.clusters.count
-
-    @property
     def rows(self) -> float:
         """How many rows of equal weight tell as much (Kish); without weights, all rows."""
         return self.tally.effective_rows(copies=self.plan.copies)
@@ -77,7 +72,7 @@ class CardIntervals:
     @property
     def jackknife(self) -> str:
         """How errors over groups are computed."""
-        return f"jackknife over {in_words(self.n_groups or 0)}"
+        return f"jackknife over {in_words(self.tally.n_groups or 0)}"
 
     @property
     def _counts(self) -> Counts:
@@ -152,7 +147,7 @@ class CardIntervals:
         error = np.asarray(math.sqrt(variance))
         low, high = map(float, cautious_limits(np.asarray(mean), error, student, hall, skewness))
         interval = Interval(low, high, confidence=self.plan.confidence)
-        count = self.n_groups or 0
+        count = self.tally.n_groups or 0
         caution = few_groups(count) or few_dominate(skewness, count) or self._few_misses(i)
         return interval.within(bounds).by(self.jackknife, caution)
 
@@ -183,7 +178,7 @@ class CardIntervals:
         metric = self.metrics[i]
         if metric.name == "accuracy":
             return self.of_accuracy(value)
-        if self.n_groups is not None:
+        if self.tally.n_groups is not None:
             variance, freedom = (float(column[i]) for column in self.metric_errors)
             return self._bounded_over_groups(value, variance, freedom, metric.bounds(self.tally.n_classes))
         if self.too_few:
@@ -198,7 +193,7 @@ class CardIntervals:
 
     def of_accuracy(self, share: float) -> Interval:
         """Wilson's interval, which also holds for shares of 0 and 1."""
-        if self.n_groups is not None:
+        if self.tally.n_groups is not None:
             variance, freedom = (float(column[0]) for column in self.group_errors)
             return self._bounded_over_groups(share, variance, freedom, (0.0, 1.0), share=True)
         if self.too_few:
@@ -239,7 +234,7 @@ class CardIntervals:
         n = min(kind.effective for kind in self.tally.clusters.kinds)
         variance = padded(variance, value, n, bounds) if share else variance
         interval = bounded(value, variance, freedom, n, bounds, self.plan)
-        return interval.by(self.jackknife, few_groups(self.n_groups or 0))
+        return interval.by(self.jackknife, few_groups(self.tally.n_groups or 0))
 
     @cached_property
     def metric_errors(self) -> tuple[Floats, Floats]:

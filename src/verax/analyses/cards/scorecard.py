@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -36,7 +36,6 @@ from verax.errors import InputError, ParseError, Remedy, VeraxError, join
 from verax.inference.findings import NOTHING, Finding, Verdict
 from verax.inference.intervals import Resampled, Resampling, few_groups, t_quantile, with_ends
 from verax.inputs.arrays import Ints
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount, check_several, counts_by_kind, in_words
 from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.base import Rule
@@ -44,10 +43,8 @@ from verax.scores.metrics import (
     HIGHER,
     LOWER,
     METRICS,
-    CostsLike,
     DecisionMetric,
     find_metric,
-    fitting_metrics,
 )
 from verax.scores.naming import suggestions
 from verax.scores.registry import headline_rule, name_of, parse
@@ -67,20 +64,6 @@ def check_whole(card: Scorecard, source: str = "") -> None:
         raise InputError("must not all be zero", argument="weights", source=source)
     if card.n_groups is not None:
         check_several(card.n_groups, source)
-
-
-def card_of_rows(
-    rows: Forecasts,
-    rules: Sequence[Rule],
-    ordered: bool,
-    costs: CostsLike | None,
-    plan: Resampling,
-    tally: RuleSums | None = None,
-) -> Scorecard:
-    """The card of some rows, all of them or a part; their tally, if it is known."""
-    metrics = fitting_metrics(ordered, costs, rows.n_classes)
-    tally = RuleSums(rules, rows.n_classes).update(rows) if tally is None else tally
-    return Scorecard(tally, rows.classes, ordered, metrics, plan)
 
 
 class ZeroProbability(TypedDict):
@@ -482,7 +465,7 @@ class Scorecard(Tabled, MaySkip):
     @property
     def n_groups(self) -> GroupCount | None:
         """The number of clusters, of both kinds where there are two; None if rows stand for themselves."""
-        return self._intervals.n_groups
+        return self.tally.n_groups
 
     @cached_property
     def scores(self) -> dict[str, CardLine]:
@@ -601,7 +584,7 @@ class Scorecard(Tabled, MaySkip):
         for i, rule in enumerate(self.tally.rules):
             if line.rule is not None and rule == line.rule:
                 return self._intervals.error_of_mean(i)
-        groups = self._intervals.n_groups
+        groups = self.n_groups
         freedom = self.effective_rows - 1 if groups is None else min(counts_by_kind(groups)) - 1
         half = (line.interval.high - line.interval.low) / 2
         return half / t_quantile(freedom, self.resampling.confidence) if freedom > 0 else math.nan, freedom

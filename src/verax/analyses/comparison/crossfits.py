@@ -30,8 +30,7 @@ from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 from verax.inputs.lists.rows import ListFaults
-from verax.inputs.memory import InMemory
-from verax.inputs.rows import paired_by_model
+from verax.inputs.memory import InMemory, paired_by_model
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 

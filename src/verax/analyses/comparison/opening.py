@@ -16,9 +16,9 @@ from verax.inputs.breakdown import labels_of, not_scanned
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import kinds_of, missing
 from verax.inputs.handles import Handle, Part
-from verax.inputs.memory import InMemory
+from verax.inputs.memory import InMemory, paired_by_model
 from verax.inputs.questions import Questions, averaged, column_of, first_rows, how_long, ids_of, numbered
-from verax.inputs.rows import Baseline, Rows, ScoredRows, at_fault, paired_by_model
+from verax.inputs.rows import Baseline, Rows, ScoredRows, at_fault
 from verax.inputs.skipping import without_invalid
 from verax.scores.base import Rule, losses_of
 from verax.scores.grades import Grade

@@ -14,8 +14,8 @@ from verax._settings import settings
 from verax.analyses.calibration.decomposition import Fitted, event_recipe, fitted
 from verax.analyses.calibration.sums import EventSums
 from verax.analyses.calibration.uncertainty import SecondLook, SecondRecipe
+from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.cards.listcard import ListCard
-from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.conclusions import in_subgroups, read_comparison

@@ -141,6 +141,8 @@ class CheckedRows(ABC):
     weights: Array | None
     groups: Groups | None
     xp: Namespace = np
+    # Each row has one outcome.
+    shared: bool = False
 
     def _take_in(self, n: int, weights: object | None, groups: object | None, *, part: bool) -> None:
         """Check the weights and the groups of `n` rows, which may be a `part` of more."""

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax._settings import settings
-from verax.engines.arrays import compute
-from verax.engines.stats import Formula
+from verax.engines.stats import Formula, compute
 from verax.engines.sums import LateSum, Moments, Sum
 from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, move_like, to_host, widen

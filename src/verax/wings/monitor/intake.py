@@ -14,7 +14,6 @@ from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown, not_scanned
 from verax.inputs.handles import Handle, Part
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.rows import are_shared
 from verax.wings.monitor.state import Kind
 from verax.wings.monitor.steps import Unit
 
@@ -127,7 +126,7 @@ def unit_of(part: Part, unit: Unit | None) -> Unit:
         return unit
     if rows.groups is not None:
         return "group"
-    return "time" if rows.weights is not None or are_shared(rows) else "row"
+    return "time" if rows.weights is not None or rows.shared else "row"
 
 
 def in_order(steps: Breakdown, *last: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.parts import faults_in, probabilities, scaled, seen, with_fault_recipes
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums

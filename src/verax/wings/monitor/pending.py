@@ -21,7 +21,6 @@ from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary, LabelSets
-from verax.inputs.rows import are_shared
 
 
 @dataclass(frozen=True)
@@ -488,7 +487,7 @@ class NamesRecipe(Recipe[RowNames], cases=True):
         rows: Any = part.models[self.model]
         if isinstance(rows, ListRows):
             return [rows.outcome(row) for row in range(rows.n_rows)]
-        if are_shared(rows):
+        if rows.shared:
             return to_host(rows.shares(slice(None))).tolist()  # type: ignore[no-any-return]
         codes: list[int] = np.asarray(to_host(rows.batch(0, rows.n_rows).y)).tolist()
         return codes if self.classes is None else [self.classes[code] for code in codes]

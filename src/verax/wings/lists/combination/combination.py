@@ -22,8 +22,9 @@ from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.handles import Handle
 from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import paired_by_model
 from verax.inputs.options import RowOptions, reads
-from verax.inputs.rows import are_shared, faults_of, paired_by_model
+from verax.inputs.rows import faults_of
 from verax.inputs.shares import one_class_needed
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
@@ -114,7 +115,7 @@ def fit_combination(
     models = _check_models(given)
     rows = dict(paired_by_model(y, models, ordered=False, **options))
     first = next(iter(rows.values()))
-    if are_shared(first):
+    if first.shared:
         raise one_class_needed()
     losses = {name: np.asarray(to_host(losses_of([chosen], part)[0]), float) for name, part in rows.items()}
     form: dict[str, Any] = {
