@@ -64,7 +64,11 @@ myst_links_external_new_tab = False
 
 autosummary_generate = ["api/scoring.md"] if FAST else [f"api/{page.name}" for page in HERE.glob("api/*.md")]
 # Pages of the reference begin with links to the guide and to examples.
-autosummary_context = {"related": links(gallery=not FAST)}
+autosummary_context = {
+    "related": links(gallery=not FAST),
+    # The pages of these classes also have the members of their bases, but for those that all results share.
+    "inherited": {"verax.results.Scorecard": "Tabled, MaySkip, Result"},
+}
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

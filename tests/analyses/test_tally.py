@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import verax as vx
 from cases import forecasts
+from verax.analyses.cards.stored import card_values
 from verax.common.packing import dump
 from verax.results import Scorecard
 
@@ -213,8 +214,9 @@ def test_a_saved_card_brings_its_measures_which_parts_that_are_merged_do_not(tmp
     assert found["auc"] == card["auc"] == vx.roc_auc(y, p).value
     assert str(found) == str(card)
     assert not (found + found).known_measures
+    wrong = dump(card.kind, {**card_values(card, None), "measures": {"auc": (0.5, 0.1, "t", "")}})
     with pytest.raises(vx.InputError, match="four numbers and two texts"):
-        Scorecard.from_bytes(dump(card.kind, {**card._values(), "measures": {"auc": (0.5, 0.1, "t", "")}}))
+        Scorecard.from_bytes(wrong)
 
 
 def test_damaged_and_other_files_are_refused_by_name(tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verax._settings import settings
 from verax.analyses.cards.listcard import ListCard
-from verax.analyses.cards.scorecard import check_whole
+from verax.analyses.cards.rows import check_whole
 from verax.cli.app import words
 from verax.cli.arguments import Typed
 from verax.cli.opening import Opened

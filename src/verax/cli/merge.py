@@ -9,8 +9,9 @@ import typer
 
 from verax.analyses.cards.container import CARD, has_old_accuracy
 from verax.analyses.cards.listcard import ListCard
+from verax.analyses.cards.rows import check_whole
 from verax.analyses.cards.saved import merge_files
-from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.loading import merged_grades
 from verax.cli import options
 from verax.cli.app import app

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from verax._settings import settings
-from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.cards.rows import check_whole
+from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.words import class_titles, distinct
 from verax.common.checks import check_flag
 from verax.errors import InputError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
 from verax.common.checks import in_digits
 from verax.common.specs import Text, Whole
-from verax.common.summaries import fields_of, register
+from verax.common.summaries import register
 from verax.engines.stats import Formula
 from verax.engines.tally import RuleSums
 from verax.inference.intervals import Interval, Resampling
@@ -37,9 +38,6 @@ def score_lists(
     return ListCard(
         tally, resampling=plan, n_invalid=faults.n_invalid, longest=longest, unmatched=faults.unmatched
     )
-
-
-_OF_LISTS = {"n_invalid": Whole(most="n_rows"), "longest": Whole(), "unmatched": Text("first")}
 
 
 @register("card of top lists")
@@ -71,6 +69,10 @@ class ListCard(Scorecard):
     >>> card.longest, card.n_invalid, card["coverage"]
     (2, 0, 0.5)
     """
+
+    _stored = MappingProxyType(
+        {"n_invalid": Whole(most="n_rows"), "longest": Whole(), "unmatched": Text("first")}
+    )
 
     n_invalid: int = 0
     longest: int = 0
@@ -105,16 +107,6 @@ class ListCard(Scorecard):
     def of_lists(self) -> ListFaults:
         """Facts on the lists beside their scores."""
         return ListFaults(self.n_rows, self.n_invalid, self.unmatched)
-
-    def _values(self) -> dict[str, Any]:
-        list_values = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}
-        return {**super()._values(), **list_values}
-
-    @classmethod
-    def _fields(cls, values: dict[str, Any]) -> dict[str, Any]:
-        fields = super()._fields(values)
-        given = {name: values[name] for name in _OF_LISTS}
-        return {**fields, **fields_of(_OF_LISTS, given, {"n_rows": fields["tally"].n_rows})}
 
     def __getitem__(self, name: str | Rule) -> float:
         """The mean of a metric, of a rule, or of that rule padded."""

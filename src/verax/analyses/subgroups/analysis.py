@@ -16,7 +16,8 @@ from verax.analyses.calibration.sums import EventSums
 from verax.analyses.calibration.uncertainty import SecondLook, SecondRecipe
 from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.cards.listcard import ListCard
-from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.cards.rows import check_whole
+from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.conclusions import in_subgroups, read_comparison
 from verax.analyses.comparison.paired import PairedRecipe
