@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -427,3 +428,17 @@ def test_retinopathy():
     slow = benefit_of_rows(given, y >= 2, 0.2).mean()
     assert referable.values[19] == pytest.approx(slow, abs=1e-12)
     assert referable.useful[0][0] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "shown"),
+    [
+        ([0.01, 0.02, 0.03, 0.05, 0.1], ["0.01", "0.02", "0.03", "0.05", "0.1"]),
+        (None, ["0.05", "0.1", "0.2", "0.3", "0.5"]),
+        (np.linspace(0.001, 0.04, 40).tolist(), ["0.001", "0.011", "0.021", "0.03", "0.04"]),
+    ],
+)
+def test_the_table_shows_the_thresholds_that_were_asked_for(thresholds, shown):
+    text = repr(vx.net_benefit([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], thresholds=thresholds))
+    heads = re.findall(r"at (\S+)", text.splitlines()[1])
+    assert heads == shown

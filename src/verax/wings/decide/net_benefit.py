@@ -23,6 +23,9 @@ from verax.wings.decide.curves import CurveDifference, EventCurve, EventCurves, 
 if TYPE_CHECKING:
     from verax.display.figures import Panel
 
+# Thresholds that a table shows of many, and the most of which it shows each.
+_USUAL, _MOST_COLUMNS = (0.05, 0.1, 0.2, 0.3, 0.5), 8
+
 
 @reads
 def net_benefit(
@@ -216,10 +219,8 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
         return Panel(lines, self.called(event), "threshold", y, (0, 1), upward, levels)
 
     def _tables(self) -> list[Table]:
-        shown = [0.05, 0.1, 0.2, 0.3, 0.5]
         grid = self.curves[0].thresholds
-        at = [i for t in shown for i in np.flatnonzero(np.isclose(grid, t))[:1]]
-        at = at or list(range(min(len(grid), 5)))
+        at = _columns(grid)
         columns = [Column(name, name, right=False) for name in ("event", "model")]
         columns += [Column("", f"at {grid[i]:g}", "z.4f", partial(_value_at, i)) for i in at]
         return [Table(columns, self.curves)]
@@ -227,6 +228,14 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
     def _heading(self) -> str:
         what = "standardized net benefit" if self.standardized else "net benefit"
         return self.rows.heading(what)
+
+
+def _columns(grid: Floats) -> list[int]:
+    """The thresholds that the table shows: all if they are few, else usual ones, else some at equal steps."""
+    if len(grid) <= _MOST_COLUMNS:
+        return list(range(len(grid)))
+    usual = [i for t in _USUAL for i in np.flatnonzero(np.isclose(grid, t))[:1]]
+    return usual or np.linspace(0, len(grid) - 1, len(_USUAL)).round().astype(int).tolist()
 
 
 def _value_at(i: int, curve: DecisionCurve) -> float:
