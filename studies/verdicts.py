@@ -84,7 +84,7 @@ def _with_subgroups(rows: Rows) -> Asked:
 def _page(rows: Rows) -> Asked:
     """What a page claims, with recalibration."""
     found = vx.report.Report.of(rows.y, rows.p, **rows.options)
-    return found.verdict, found.contents.best.own.remedy.recalibration
+    return found.verdict, found.contents.found["recalibration"][found.contents.best.name].recalibration
 
 
 QUESTIONS: dict[str, Callable[[Rows], Asked]] = {

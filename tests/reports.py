@@ -63,6 +63,11 @@ def two_class():
     return light(y, {"sharp": sharp, "flat": flat}, classes=["well", "ill"], by={"site": site})
 
 
+def remedy_of(report):
+    """What recalibration would bring to the best model."""
+    return report.contents.found["recalibration"][report.contents.best.name]
+
+
 def answer(report, question):
     """The data check that asks this."""
     return next(c for c in report.contents.checks if c.question.startswith(question))

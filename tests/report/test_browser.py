@@ -374,7 +374,7 @@ def test_names_that_javascript_objects_have_already(browser, tmp_path):
     ):
         assert browser.run(means, chart) >= len(names), chart
         assert set(names) <= set(browser.run(labels, chart)), chart
-    ranked = [curve.order for curve in report.contents.findings[0].dense.retained]
+    ranked = [curve.order for curve in next(iter(report.contents.found["retention"].values())).retained]
     shown = browser.run(labels, "retained")
     assert {short_of(order) for order in ranked} <= set(shown)
     lines = "return document.querySelectorAll('[data-chart=retained] .mark-line path').length"

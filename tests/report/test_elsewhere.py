@@ -103,9 +103,8 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered, change):
             assert (a.position, a.n_rows) == (b.position, b.n_rows)
             assert a.means == pytest.approx(b.means, rel=1e-12)
             assert a.intervals[primary] == pytest.approx(b.intervals[primary], rel=1e-9)
-        for a, b in zip(
-            ours.dense.retained + ours.dense.selected, true.dense.retained + true.dense.selected, strict=True
-        ):
+        curves = [each.contents.found["retention"][name] for each in (found, exact)]
+        for a, b in zip(*(each.retained + each.selected for each in curves), strict=True):
             assert (a.order, a.metric) == (b.order, b.metric)
             assert a.within is b.within is None
             assert a.values == pytest.approx(b.values, rel=1e-12, nan_ok=True)
@@ -113,7 +112,7 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered, change):
         assert (ours.dense.decisions is None) == (true.dense.decisions is None)
         if true.dense.decisions is not None:
             assert vars(ours.dense.decisions) == pytest.approx(vars(true.dense.decisions), rel=1e-12)
-        assert ours.dense.remedy.recalibration.n_rows == 480
+        assert found.contents.found["recalibration"][name].recalibration.n_rows == 480
     if several:
         (ours,), (true,) = (each.contents.comparison.differences[primary] for each in (found, exact))
         assert (ours.difference, *ours.interval) == pytest.approx((true.difference, *true.interval), rel=1e-9)

@@ -97,7 +97,8 @@ def test_degenerate_forecasts_make_a_page():
 def test_many_ordered_classes_leave_kappa_out_and_say_so():
     y, p = sample(60, 65)
     report = light(y, p, ordered=True)
-    metrics = {curve.metric for curve in report.contents.findings[0].dense.retained}
+    (curves,) = report.contents.found["retention"].values()
+    metrics = {curve.metric for curve in curves.retained}
     assert metrics == {"accuracy", "rps", "ec"}
     assert "Beyond 64 classes, curves show accuracy instead of kappa." in Page(report.to_html()).text
 

@@ -7,7 +7,6 @@ class frequencies of rows with weights.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -28,7 +27,6 @@ from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, OtherGroups
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.parts import probabilities, seen
-from verax.analyses.sampled import list_sample_recipe, sample_recipe
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
@@ -53,21 +51,16 @@ from verax.report.limits import (
     WORST_LISTS,
     replicates_for,
 )
+from verax.report.places import decomposed, find_places
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
-from verax.report.section import Answered, Asked, answers_to, section_recipes, sections
+from verax.report.section import Answered, Asked, of_section, section_recipes, sections
 from verax.report.survey import ListSurveyRecipe, SurveyRecipe
 from verax.scores.base import Rule
+from verax.scores.combinators import padded
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of
 from verax.scores.registry import RULES, name_of
-from verax.wings.decide.section.analysis import ThresholdCurves, find_thresholds
-from verax.wings.lists import section as places
-from verax.wings.lists.lengths import LengthRecipe
-from verax.wings.recalibrate.records import LISTS, rows_tried
-from verax.wings.recalibrate.section.analysis import Tried, remedies_of, remedies_of_lists, try_recalibration
-from verax.wings.retain import section as retention
-from verax.wings.retain.result import RetentionCurve
 
 _RANKS = (
     "Ranks of the worst rows by other scores come from histograms of losses; where these do not settle a "
@@ -112,27 +105,20 @@ def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[s
     """Those of distributions; the first recipe of a model computes the losses of all rules."""
     # As many draws as cards have.
     card_plan = replace(plan, replicates=1000)
-    recipes: dict[str, Recipe[Any]] = {}
+    asked, recipes = Asked(handle, problem, plan), dict[str, Recipe[Any]]()
     for name in handle.models:
-        curves = retention.curve_recipe(problem, name, handle.most_rows, plan.seed)
         # What the other recipes ask for; those of several models and of subgroups ask for all.
         alone = len(handle.models) == 1 and not handle.by
-        asked = (
-            *(key for key in curves.keys if isinstance(key, Rule)),
-            *curves.measures.rules,
-            *ranking(problem.primary),
-        )
-        recipes[f"{name}/classes"] = ClassRecipe(name, problem.rules, asked if alone else None)
+        kept = [rule for section in sections() for rule in section.kept(asked, name)]
+        kept_for = (*kept, *ranking(problem.primary)) if alone else None
+        recipes[f"{name}/classes"] = ClassRecipe(name, problem.rules, kept_for)
         recipes[f"{name}/card"] = CardRecipe(name, problem.rules, problem.ordered, problem.costs, card_plan)
         recipes[f"{name}/events"] = EventRecipe(name, problem.ordered)
-        recipes[f"{name}/curves"] = curves
-        recipes |= _worst_recipes(handle, name, problem.primary, curves.keys)
+        ranked = [rule for section in sections() for rule in section.ranked(asked, name)]
+        recipes |= _worst_recipes(handle, name, problem.primary, ranked)
         if problem.costs is not None and handle.n_classes <= CONFUSION_UP_TO:
             recipes[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
     recipes["survey"] = SurveyRecipe()
-    sample = sample_recipe(handle, rows_tried(handle.n_classes))
-    # Merged files of several versions have samples of several sizes, and none in common.
-    recipes |= {"sample": sample} if handle.has_rows or handle.knows(sample) else {}
     if len(handle.models) > 1:
         recipes["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, traits=True)
     return recipes
@@ -140,20 +126,13 @@ def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[s
 
 def _list_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
     recipes: dict[str, Recipe[Any]] = {"survey": ListSurveyRecipe()}
-    fined = places.length_rules(problem)
+    fined = tuple(padded(rule) for rule in problem.rules)
     card_plan = replace(plan, replicates=1000)
     for name in handle.models:
         recipes[f"{name}/card"] = CardRecipe(name, fined, False, None, card_plan)
         recipes[f"{name}/stated"] = ListEventRecipe(name, PLACES)
         recipes[f"{name}/scored"] = ListEventRecipe(name, scored=True)
         recipes |= _worst_recipes(handle, name, problem.primary, ())
-        more: dict[str, Recipe[Any]] = {
-            "lengths": LengthRecipe(name, fined),
-            "curves": retention.curve_recipe(problem, name, math.inf, plan.seed),
-            "sample": list_sample_recipe(handle, name, LISTS),
-        }
-        # Older versions saved none.
-        recipes |= {f"{name}/{what}": recipe for what, recipe in more.items() if handle.knows(recipe)}
     recipes["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, reference=UNIFORM)
     answers = PairedRecipe(tuple(handle.models), (RULES["zero_one"],))
     if len(handle.models) > 1 and not problem.time_ordered and handle.knows(answers):
@@ -219,6 +198,7 @@ class _Conclusion:
         }
         self.ranks = self._ranks()
         self.comparison = self._comparison()
+        self.found: dict[str, Any] = {}
         self._forget_rows()
 
     def _forget_rows(self) -> None:
@@ -234,11 +214,18 @@ class _Conclusion:
         tests = replace(plan, replicates=plan.replicates if problem.lists else replicates)
         findings = self._lists() if problem.lists else self._distributions(tests)
         self._forget_rows()
+        self.found |= self._read("last")
+        self._forget_rows()
+        results = {
+            section.key: section.concluded(self.found[section.key], problem, findings)
+            for section in sections()
+            if self.found[section.key] is not None
+        }
         parts = read_breakdowns(self.handle, problem, plan, self.summaries.by_name)
         class_rows = None
         if not problem.lists:
             class_rows = self.summaries[f"{self.handle.models[0]}/classes"].rows.high[:, 0]
-        return Contents(
+        contents = Contents(
             problem=problem,
             primary=name_of(problem.primary),
             findings=findings,
@@ -249,58 +236,54 @@ class _Conclusion:
             confidence=plan.confidence,
             seed=plan.seed,
             class_rows=class_rows,
-            thresholds=self._thresholds(),
-            precision=self._precision(findings, parts.shown.values()),
             answers=self._answers(),
-            found=self._sections(),
+            found={key: result for key, result in results.items() if result is not None},
         )
+        return replace(contents, precision=_precision(contents))
+
+    def _read(self, *turns: str) -> dict[str, Any]:
+        """What the sections of wings read in their turn, by their keys."""
+        return {
+            section.key: section.read(
+                Answered(
+                    self.handle,
+                    self.problem,
+                    self.plan,
+                    recipes=of_section(section, self.recipes),
+                    summaries=self.summaries,
+                    full=self.full,
+                    answers=of_section(section, self.summaries.by_name),
+                )
+            )
+            for section in sections()
+            if section.turn in turns
+        }
+
+    def _forget_first(self) -> None:
+        """Let go of the rows that the first sections were read from."""
+        first = tuple(f"{section.key}: " for section in sections() if section.turn == "first")
+        others = {
+            name: summary for name, summary in self.summaries.by_name.items() if not name.startswith(first)
+        }
+        self.summaries = replace(self.summaries, by_name=others)
 
     def _lists(self) -> list[Findings]:
         problem, plan, summaries = self.problem, self.plan, self.summaries
-        samples = {
-            model: summaries[f"{model}/sample"]
-            for model in problem.models
-            if f"{model}/sample" in summaries.by_name
-        }
-        remedies = remedies_of_lists(problem, samples, confidence=plan.confidence, seed=plan.seed)
-        places_of = {
-            model: places.find_places(
-                *(self.handle, problem, plan, summaries, model, self.full.get(model)),
-                remedies[shown],
-                self._curves(model),
-            )
-            for model, shown in problem.models.items()
-        }
-        panels = panels_of_places([model_places.curves for model_places in places_of.values()])
+        self.found |= self._read("beside", "first")
+        places = [find_places(self.handle, problem, plan, summaries, model) for model in problem.models]
+        panels = panels_of_places([of_model.curves for of_model in places])
         return [
             Findings(
                 name=shown,
                 card=self.cards[shown],
-                decomposition=places.decomposed(self.handle, self.summaries, self.problem, self.plan, model),
+                decomposition=decomposed(self.handle, summaries, problem, plan, model),
                 worst=self._worst(model),
                 panels=drawn,
                 dense=None,
-                places=places_of[model],
+                places=of_model,
             )
-            for (model, shown), drawn in zip(self.problem.models.items(), panels, strict=True)
+            for (model, shown), drawn, of_model in zip(problem.models.items(), panels, places, strict=True)
         ]
-
-    def _curves(self, model: str) -> list[RetentionCurve]:
-        """What is left of a model's metrics when cases are dropped; nothing where it is not known."""
-        histograms = self.summaries.by_name.get(f"{model}/curves")
-        if histograms is None:
-            return []
-        recipe: Any = self.recipes[f"{model}/curves"]
-        # Ranks of the worst rows in memory are known already, and nobody else has these.
-        last = self.handle.kept is not None and model in self.ranks
-        return retention.curves(self.problem, histograms, recipe, self.plan, last=last)
-
-    def _forget_curves(self) -> None:
-        """Let go of the rows that curves were read from."""
-        others = {
-            name: summary for name, summary in self.summaries.by_name.items() if not name.endswith("/curves")
-        }
-        self.summaries = replace(self.summaries, by_name=others)
 
     def _distributions(self, tests: Resampling) -> list[Findings]:
         handle, problem, plan = self.handle, self.problem, self.plan
@@ -309,29 +292,22 @@ class _Conclusion:
         def calibrated() -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
             return calibration.calibrated(handle, problem, tests, plan, events)
 
-        def recalibrated() -> Tried:
-            how = {"confidence": plan.confidence, "seed": plan.seed}
-            return try_recalibration(problem, self.summaries.by_name.get("sample"), **how)  # type: ignore[arg-type]
-
-        def curves() -> dict[str, Any]:
-            return {model: self._curves(model) for model in problem.models}
-
         # Most of this is done outside of Python.
         with ThreadPoolExecutor(2) as pool:
             if handle.kept is not None:
-                # Curves and calibration one after the other: at once they take much memory.
-                drawn = curves()
-                self._forget_curves()
+                # The first sections and calibration one after the other: at once they take much memory.
+                self.found |= self._read("first")
+                self._forget_first()
                 give_back()
-                trying = pool.submit(recalibrated)
+                beside = pool.submit(self._read, "beside")
                 parted, panels = calibrated()
                 give_back()
             else:
-                calibrating, trying = pool.submit(calibrated), pool.submit(recalibrated)
-                drawn = pool.submit(curves).result()
+                calibrating, beside = pool.submit(calibrated), pool.submit(self._read, "beside")
+                self.found |= pool.submit(self._read, "first").result()
                 parted, panels = calibrating.result()
-            biases = calibration.class_biases(problem, events)
-            remedies = remedies_of(problem, trying.result(), biases, panels)
+            self.found |= beside.result()
+        biases = calibration.class_biases(problem, events)
         classes = [self.summaries[f"{model}/classes"] for model in problem.models]
         shown = _heaviest(
             problem,
@@ -348,9 +324,7 @@ class _Conclusion:
                 dense=Distributions(
                     overconfidence=read_overconfidence(events[model], copies=plan.copies),
                     slopes=calibration.slopes(handle, problem, model, plan),
-                    remedy=remedies[name],
-                    retained=[curve for curve in drawn[model] if curve.sees_outcome],
-                    selected=[curve for curve in drawn[model] if not curve.sees_outcome],
+                    class_biases=biases[name],
                     by_class=_by_class(problem, classes[i], shown, plan.confidence),
                     decisions=self._decisions(model, self.cards[name]),
                 ),
@@ -368,24 +342,6 @@ class _Conclusion:
             float(expected_cost_of(counts, matrix)) for counts in (card.confusion, decisions.counts.high)
         )
         return Decisions(*costs)
-
-    def _sections(self) -> dict[str, Any]:
-        """The results of the sections of wings, by their keys."""
-        asked = (self.handle, self.problem, self.plan)
-        results = {
-            section.key: section.read(
-                Answered(*asked, answers=answers_to(section, self.summaries), summaries=self.summaries)
-            )
-            for section in sections()
-        }
-        return {key: result for key, result in results.items() if result is not None}
-
-    def _thresholds(self) -> ThresholdCurves | None:
-        if self.problem.lists:
-            return None
-        thresholds = find_thresholds(self.handle, self.problem, self.plan)
-        self._forget_rows()
-        return thresholds
 
     # ---- the worst rows ------------------------------------------------------------------------
 
@@ -408,7 +364,10 @@ class _Conclusion:
             counts = self.ranks[model].counts
             worst = read_worst(self.summaries[f"{model}/worst"], self.handle, ranking(rule), counts, names)
         else:
-            rank = None if problem.lists else self.summaries[f"{model}/curves"].rank
+            known = (
+                section.rank(of_section(section, self.summaries.by_name), model) for section in sections()
+            )
+            rank = next(filter(None, known), None)
             worst = read_ranked(self.summaries, self.handle, model, rule, names, rank)
         worst = worst.with_skipped(problem.skipped)
         card: Any = self.cards[problem.models[model]]
@@ -469,34 +428,27 @@ class _Conclusion:
         sums: PairedSums = self.handle.summarise({"pairs": recipe})["pairs"]
         return sums
 
-    # ---- how exact it is -----------------------------------------------------------------------
 
-    def _precision(self, findings: Sequence[Findings], subgroups: Any) -> str:
-        """What comes from bins, and how far it can be off; empty where everything is exact."""
-        curves = [c for f in findings for c in (*f.details.retained, *f.details.selected)]
-        largest = max((float(np.max(c.within)) for c in curves if c.within is not None), default=0.0)
-        parts = max(part.decomposition.whole.within or 0.0 for part in findings)
-        smaller = max(
-            (line.decomposition.whole.within or 0.0 for part in subgroups for line in part.lines),
-            default=0.0,
+def _precision(contents: Contents) -> str:
+    """What comes from bins, and how far it can be off; empty where everything is exact."""
+    findings, subgroups = contents.findings, contents.subgroups.values()
+    parts = max(part.decomposition.whole.within or 0.0 for part in findings)
+    smaller = max(
+        (line.decomposition.whole.within or 0.0 for part in subgroups for line in part.lines),
+        default=0.0,
+    )
+    texts = [text for section in sections() if (text := section.precision(contents))]
+    if parts or smaller:
+        some = f" (of subgroups {bound(smaller)})" if smaller else ""
+        texts.append(
+            "Reliability curves and the parts of the score come from histograms of forecasts: "
+            f"miscalibration and discrimination are exact, or too small by at most {bound(parts)}{some}."
         )
-        texts = []
-        if largest:
-            texts.append(
-                "Curves after dropping the hardest cases come from histograms of losses: every value is "
-                f"within {bound(largest)} of the exact one."
-            )
-        if parts or smaller:
-            some = f" (of subgroups {bound(smaller)})" if smaller else ""
-            texts.append(
-                "Reliability curves and the parts of the score come from histograms of forecasts: "
-                f"miscalibration and discrimination are exact, or too small by at most {bound(parts)}{some}."
-            )
-        if any(case.rank_within for part in findings for case in part.worst):
-            texts.append(_RANKS)
-        if not texts:
-            return ""
-        return " ".join(["The rows were read once and not kept.", *texts, "All other figures are exact."])
+    if any(case.rank_within for part in findings for case in part.worst):
+        texts.append(_RANKS)
+    if not texts:
+        return ""
+    return " ".join(["The rows were read once and not kept.", *texts, "All other figures are exact."])
 
 
 def _heaviest(problem: Problem, total: Floats, weight: Floats) -> list[int]:

@@ -43,7 +43,7 @@ def balance_exhibit(contents: Contents) -> dict[str, Any]:
 
 def _mean_forecasts(problem: Problem, distributions: Distributions) -> Floats:
     """The mean probability of every class."""
-    claimed = np.array([bias.claimed for bias in distributions.remedy.class_biases])
+    claimed = np.array([bias.claimed for bias in distributions.class_biases])
     if problem.ordered:
         return np.diff(claimed, prepend=0.0, append=1.0)
     return np.array([1 - claimed[0], claimed[0]]) if problem.n_classes == 2 else claimed

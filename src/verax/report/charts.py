@@ -12,12 +12,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from verax.analyses.words import abbreviated, clean, short_of
+from verax.analyses.words import abbreviated, clean
 from verax.report.contents import Contents, Distributions, ListFindings, inner_name
 from verax.report.reliability import ReliabilityPanel
 from verax.report.vega import Spec, category, chart, either, end, fixed_rows, layer, number, rows_of
 from verax.scores.registry import name_of
-from verax.wings.retain.result import RetentionCurve
 
 Values = list[dict[str, Any]]
 
@@ -46,15 +45,14 @@ _FLAGGED = {
 # The axes of reliability diagrams, and the line of calibrated forecasts.
 _UNIT = {"domain": [0, 1], "nice": False}
 _HALVES = {"values": [0, 0.5, 1], "format": ".1~f", "grid": True}
-_FORECAST = number("x", title="forecast", scale=_UNIT, axis=_HALVES)
-_HAPPENED = number("y", title="happened", scale=_UNIT, axis=_HALVES)
-_DIAGONAL = fixed_rows({"x": 0, "y": 0}, {"x": 1, "y": 1})
+FORECAST = number("x", title="forecast", scale=_UNIT, axis=_HALVES)
+HAPPENED = number("y", title="happened", scale=_UNIT, axis=_HALVES)
+DIAGONAL = fixed_rows({"x": 0, "y": 0}, {"x": 1, "y": 1})
 
 
 def all_charts(contents: Contents) -> dict[str, Spec]:
     """Every chart of the page under the name of its place."""
     charts = _list_charts(contents) if contents.problem.lists else _dense_charts(contents)
-    charts |= _charts_of_all(contents)
     n_panels = len(contents.findings[0].panels)
     for i in range(n_panels):
         panels = [model.panels[i] for model in contents.findings]
@@ -77,26 +75,9 @@ def _dense_charts(contents: Contents) -> dict[str, Spec]:
     return {"classes": labelled(interval_chart("class", "mean loss"), class_rows(contents, dense))}
 
 
-def _charts_of_all(contents: Contents) -> dict[str, Spec]:
-    """Those of every kind of forecasts: curves after dropping cases, and recalibration."""
-    models = [model.details for model in contents.findings]
-    charts: dict[str, Spec] = {}
-    if models[0].selected:
-        charts["retained"] = _curve_chart_of(curve_rows([model.retained for model in models]))
-        charts["selected"] = _curve_chart_of(curve_rows([model.selected for model in models]))
-    for i in range(len(models[0].remedy.curves)):
-        charts[f"remedy-{i}"] = filled(_before_after_chart(), {"rows": remedy_rows(models, i)})
-    return charts
-
-
 def _list_charts(contents: Contents) -> dict[str, Spec]:
     lists = [model.places for model in contents.findings if model.places is not None]
-    charts = {"coverage": labelled(_coverage_chart(), coverage_rows(lists), step=None)}
-    rows = length_rows(lists)
-    if rows:
-        drawing = interval_chart("prediction", "loss above that of the longest", from_zero=True)
-        charts["lengths"] = labelled(drawing, rows)
-    return charts
+    return {"coverage": labelled(_coverage_chart(), coverage_rows(lists), step=None)}
 
 
 def filled(drawing: Spec, data: dict[str, Values]) -> Spec:
@@ -169,30 +150,6 @@ def interval_row(
     return row | {"mean": finite(mean), "low": finite(low), "high": finite(high)}
 
 
-def curve_rows(models: Sequence[Sequence[RetentionCurve]]) -> Values:
-    """A row for each model, metric, order and share of rows removed."""
-    rows = []
-    for m, curves in enumerate(models):
-        metrics = list(dict.fromkeys(curve.metric for curve in curves))
-        orders = list(dict.fromkeys(curve.order for curve in curves))
-        for curve in curves:
-            low, high = (curve.values, curve.values) if curve.band is None else curve.band
-            rows += [
-                {
-                    "m": m,
-                    "metric": metrics.index(curve.metric),
-                    "i": orders.index(curve.order),
-                    "label": short_of(curve.order),
-                    "removed": finite(100 * float(removed)),
-                    "value": finite(float(curve.values[i])),
-                    "low": finite(float(low[i])),
-                    "high": finite(float(high[i])),
-                }
-                for i, removed in enumerate(curve.removed)
-            ]
-    return rows
-
-
 def point_rows(panels: list[ReliabilityPanel]) -> Values:
     """A row for each model and point of one event's curve."""
     names = ("x", "y", "low", "high", "share")
@@ -203,26 +160,6 @@ def point_rows(panels: list[ReliabilityPanel]) -> Values:
     ]
 
 
-def remedy_rows(models: Sequence[Distributions | ListFindings], i: int) -> Values:
-    """A row for each model and point of one event's curve, before and after recalibration."""
-    rows = []
-    for m, model in enumerate(models):
-        for curve in model.remedy.curves[i : i + 1]:
-            for j, (label, points) in enumerate((("before", curve.before), ("after", curve.after))):
-                rows += [
-                    {
-                        "m": m,
-                        "i": j,
-                        "label": label,
-                        "x": finite(x),
-                        "y": finite(y),
-                        "share": finite(share),
-                    }
-                    for x, y, share in points.tolist()
-                ]
-    return rows
-
-
 def coverage_rows(models: Sequence[ListFindings]) -> Values:
     """A row for each model, number of places, and what is added up: claims, or what happened."""
     rows = []
@@ -230,21 +167,6 @@ def coverage_rows(models: Sequence[ListFindings]) -> Values:
         for place, happened, claimed in model.so_far():
             for i, (label, value) in enumerate((("listed so far", happened), ("claimed", claimed))):
                 rows.append({"m": m, "i": i, "label": label, "k": place, "value": finite(value)})
-    return rows
-
-
-def length_rows(models: Sequence[ListFindings]) -> Values:
-    """A row for each model, score and prediction that is shorter than the last."""
-    rows = []
-    for m, model in enumerate(models):
-        if model.lengths is None:
-            continue
-        last = model.lengths.predictions[-1]
-        for s, rule in enumerate(model.lengths.means):
-            for i, prediction in enumerate(model.lengths.predictions[:-1]):
-                gap = model.lengths.difference(prediction, last, rule)
-                n = model.lengths.n_rows
-                rows.append(interval_row(m, s, i, prediction, i, n, gap.difference, list(gap.interval)))
     return rows
 
 
@@ -308,35 +230,6 @@ def interval_chart(
     return chart(layers, _STEP, "score", "labels", *([] if alone else ["model"]))
 
 
-def _curve_chart_of(rows: Values) -> Spec:
-    return labelled(_curve_chart(len({row["i"] for row in rows})), rows, step=None)
-
-
-def _curve_chart(n_orders: int) -> Spec:
-    """A metric as rows are removed: a line for each order, and the band of the first."""
-    rows, shown = rows_of("rows"), "datum.m == model && datum.metric == metric && isValid(datum.value)"
-    scale = {"zero": False}
-    at = {
-        "x": number("removed", title="percent of rows removed", axis={"tickCount": 5, "grid": False}),
-        "y": number("value", title=None, scale=scale, axis={"format": "~g", "tickCount": 5}),
-    }
-    apart = told_apart(SERIES[:n_orders], DASHES[:n_orders], WIDE_LEGEND)
-    tooltip = [
-        category("label", title="ranked by"),
-        number("removed", title="% removed", format="~g"),
-        number("value", title="value", format=FORMAT),
-        number("low", title="interval from", format=FORMAT),
-        number("high", title="to", format=FORMAT),
-    ]
-    band = {**at, "y": number("low", title=None, scale=scale), "y2": end("high")}
-    layers = [
-        layer("area", "band", rows, band, shown, "datum.i == 0"),
-        layer("line", "curve", rows, {**at, **apart}, shown),
-        layer("point", "target", rows, {**at, "tooltip": tooltip}, shown),
-    ]
-    return chart(layers, 240, "metric", "model", "labels")
-
-
 def panel_chart(height: int) -> Spec:
     """One event's reliability: the curve, the band of calibrated forecasts, the diagonal, the forecasts."""
     curve, of_model = rows_of("curve"), "datum.m == model"
@@ -353,35 +246,17 @@ def panel_chart(height: int) -> Spec:
         "y": number("foot", title="happened", scale=_UNIT),
         "y2": end("top"),
     }
-    band = {"x": _FORECAST, "y": number("low", title="happened", scale=_UNIT), "y2": end("high")}
-    at = {"x": _FORECAST, "y": _HAPPENED}
+    band = {"x": FORECAST, "y": number("low", title="happened", scale=_UNIT), "y2": end("high")}
+    at = {"x": FORECAST, "y": HAPPENED}
     layers = [
         layer("rect", "bar", rows_of("bars"), bars, of_model),
         layer("area", "calibrated", curve, band, of_model),
-        layer("line", "diagonal", _DIAGONAL, at),
+        layer("line", "diagonal", DIAGONAL, at),
         layer("line", "others", curve, {**at, "detail": category("m")}, "datum.m != model"),
         layer("line", "observed", curve, at, of_model),
         layer("point", "target", curve, {**at, "tooltip": tooltip}, of_model),
     ]
     return chart(layers, height, "model")
-
-
-def _before_after_chart() -> Spec:
-    """One event's reliability before and after recalibration, with the diagonal."""
-    rows, of_model = rows_of("rows"), "datum.m == model"
-    tooltip = [
-        category("label", title="recalibration"),
-        number("x", title="forecast", format=".3f"),
-        number("y", title="happened", format=".3f"),
-        number("share", title="share of rows", format=".2~%"),
-    ]
-    at = {"x": _FORECAST, "y": _HAPPENED}
-    layers = [
-        layer("line", "diagonal", _DIAGONAL, at),
-        layer("line", "curve", rows, {**at, **told_apart(SERIES[1::-1], DASHES[1::-1], None)}, of_model),
-        layer("point", "target", rows, {**at, "tooltip": tooltip}, of_model),
-    ]
-    return chart(layers, 170, "model")
 
 
 def _coverage_chart() -> Spec:

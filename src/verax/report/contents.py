@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from verax.analyses.calibration.claims import ListClaim, Overconfidence
+from verax.analyses.calibration.claims import ClassBias, ListClaim, Overconfidence
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.curves import ListReliability
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
@@ -23,10 +23,6 @@ from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel
 from verax.scores.combinators import Padded
 from verax.scores.registry import name_of
-from verax.wings.decide.section.analysis import ThresholdCurves
-from verax.wings.lists.lengths import LengthComparison
-from verax.wings.recalibrate.section.analysis import RecalibrationBenefit
-from verax.wings.retain.result import RetentionCurve
 
 
 @dataclass(frozen=True)
@@ -55,13 +51,13 @@ class Distributions:
     ----------
     slopes : CalibrationSlopes or None
         None where fitting them takes too long, with many rows and classes.
+    class_biases : list
+        Which events are too high or too low.
     """
 
     overconfidence: Overconfidence
     slopes: CalibrationSlopes | None
-    remedy: RecalibrationBenefit
-    retained: list[RetentionCurve]
-    selected: list[RetentionCurve]
+    class_biases: list[ClassBias]
     by_class: list[ClassLoss]
     decisions: Decisions | None
 
@@ -82,9 +78,6 @@ class Distributions:
         return {
             "sureness": self.overconfidence.to_dict(),
             "slopes": None if self.slopes is None else self.slopes.to_dict(stored=False),
-            "recalibration": self.remedy.to_dict(),
-            "retention": [curve.to_dict(stored=False) for curve in self.retained],
-            "selective": [curve.to_dict(stored=False) for curve in self.selected],
             "by_class": [{"class": problem.names[line.position], **vars(line)} for line in self.by_class],
             "decisions": None if self.decisions is None else vars(self.decisions),
         }
@@ -92,14 +85,10 @@ class Distributions:
 
 @dataclass(frozen=True, eq=False)
 class ListFindings:
-    """What only top lists tell: the claims of the first places and of the whole list, and shorter lists."""
+    """What only top lists tell: the claims of the first places and of the whole list."""
 
     curves: ListReliability
     claims: tuple[ListClaim, ...]
-    lengths: LengthComparison | None
-    remedy: RecalibrationBenefit
-    retained: list[RetentionCurve]
-    selected: list[RetentionCurve]
 
     @property
     def whole(self) -> ListClaim:
@@ -125,10 +114,6 @@ class ListFindings:
         return {
             "claims": [claim.to_dict() for claim in self.claims],
             "reliability": self.curves.to_dict(stored=False),
-            "lengths": None if self.lengths is None else self.lengths.to_dict(stored=False),
-            "recalibration": self.remedy.to_dict(),
-            "retention": [curve.to_dict(stored=False) for curve in self.retained],
-            "selective": [curve.to_dict(stored=False) for curve in self.selected],
         }
 
 
@@ -151,13 +136,6 @@ class Findings:
     panels: list[ReliabilityPanel]
     dense: Distributions | None
     places: ListFindings | None
-
-    @property
-    def details(self) -> Distributions | ListFindings:
-        """What is particular to its kind of forecasts, of which each has a remedy and curves."""
-        details = self.dense if self.places is None else self.places
-        assert details is not None
-        return details
 
     def score(self, rule: str) -> CardLine:
         """The line of the card with a rule's name; of lists, with that of the rule that is padded."""
@@ -186,8 +164,6 @@ class Contents:
         The number of draws behind calibration tests.
     class_rows : array of shape (K,) or None
         The number of rows of each class; None for top lists.
-    thresholds : ThresholdCurves or None
-        Curves over thresholds; None for top lists, and where further passes would take too long.
     precision : str
         What comes from bins, and how far it can be off; empty where everything is exact.
     answers : Comparison or None
@@ -207,7 +183,6 @@ class Contents:
     confidence: float
     seed: int
     class_rows: Floats | None = None
-    thresholds: ThresholdCurves | None = None
     precision: str = ""
     answers: Comparison | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
@@ -253,7 +228,6 @@ class Contents:
             "subgroups": {name: part.to_dict(stored=False) for name, part in self.subgroups.items()},
             "left_out": {name: [list(pair) for pair in left] for name, left in self.parts.left_out.items()},
             "comparison": self.comparison.to_dict(stored=False),
-            **({} if self.thresholds is None else self.thresholds.to_dict()),
             "checks": [vars(check) for check in self.checks],
             "precision": self.precision,
             "skipped": None if problem.skipped is None else problem.skipped.to_dict(),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from verax._version import __version__
-from verax.analyses.words import clean, count, large, percent, title_of, within
+from verax.analyses.words import clean, count, large, title_of, within
 from verax.errors import join
 from verax.inputs.groups import in_words
 from verax.report.contents import Contents, inner_name
 from verax.report.definitions import ERRATA, Definition, definitions, of_rule
-from verax.report.limits import COUNTED
 from verax.report.section import in_place, sections
 from verax.scores.registry import name_of
 
@@ -82,13 +81,6 @@ def _of_rows(contents: Contents) -> dict[str, list[str]]:
     """What was done to the rows, as it was asked."""
     problem = contents.problem
     lines: dict[str, list[str]] = {"limits": [], "rows": [], "raters": []}
-    if problem.n_classes == 2 and not problem.lists and contents.thresholds is None:
-        lines["limits"].append(
-            "ROC, precision-recall and decision curves take further passes over the rows, so they are left "
-            f"out for {problem.n_rows:,} rows. `verax decide` and `vx.roc_curve` compute them."
-        )
-    if problem.ordered and problem.n_classes > COUNTED:
-        lines["limits"].append(f"Beyond {COUNTED} classes, curves show accuracy instead of kappa.")
     if problem.rescaled:
         lines["rows"].append("Every row of probabilities was divided by its sum, as asked.")
     if problem.logits:
@@ -139,12 +131,8 @@ def _two_ways(counts: tuple[int, int]) -> str:
 
 def _all_rows(contents: Contents) -> str:
     """Which figures are of all rows."""
-    tried = [model.details.remedy.recalibration for model in contents.findings]
-    part = any(
-        recalibration is not None and recalibration.n_rows < contents.problem.n_rows
-        for recalibration in tried
-    )
-    but = " except those of recalibration, which is tried on a random sample" if part else ""
+    sampled = [text for section in sections() if (text := section.sampled(contents))]
+    but = f" except {join(sampled)}" if sampled else ""
     return f"Nothing was clipped, and no valid row was left out: every figure is of all rows{but}."
 
 
@@ -181,7 +169,7 @@ def paragraph_of(contents: Contents) -> str:
     texts = {
         "scores": _scored(contents),
         "calibration": _assessed(contents),
-        "gains": _two_class_methods(contents),
+        "gains": [],
         "rows": _counted(contents),
         "raters": ["The loss of a row is its mean loss over the labels of several raters."]
         if contents.problem.rated
@@ -231,8 +219,7 @@ def _assessed(contents: Contents) -> list[str]:
     return [
         "Calibration was assessed by isotonic reliability diagrams and the CORP decomposition "
         f"(Dimitriadis, Gneiting and Jordan, 2021){how}, the accuracy of the most likely class against "
-        "its mean probability, and calibration slopes. The gain of recalibration was estimated by nested "
-        "cross-validation."
+        "its mean probability, and calibration slopes."
     ]
 
 
@@ -254,21 +241,3 @@ def _left_out(contents: Contents) -> list[str]:
     if skipped is None or not skipped.count:
         return []
     return [f"{count(skipped.count, 'invalid row')} of {skipped.n_given:,} left out; no value was imputed."]
-
-
-def _two_class_methods(contents: Contents) -> list[str]:
-    """What a paper on a model of two classes says besides."""
-    two = None if contents.thresholds is None else contents.thresholds.two
-    if two is None:
-        return []
-    rate, event = two.net_benefit.curves[0].prevalence, clean(contents.problem.titles[1], 60)
-    grouped = contents.problem.grouped
-    areas = "confidence intervals over groups" if grouped else "DeLong's confidence intervals"
-    rates = "Wilson's confidence intervals" + (" with variances over groups" if grouped else "")
-    return [
-        f"The event was {event}, observed in {percent(rate, 1)} of the rows.",
-        f"Discrimination was assessed by the area under the ROC curve, with {areas}, "
-        "and by average precision; clinical utility by net benefit (Vickers and Elkin, 2006).",
-        f"Sensitivity, specificity and predictive values have {rates}; at thresholds "
-        "chosen on the data they were estimated by cross-validation.",
-    ]

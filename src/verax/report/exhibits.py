@@ -18,7 +18,6 @@ from verax.analyses.words import (
     part_of,
     percent,
     probability,
-    short_of,
     span,
     title_of,
 )
@@ -28,15 +27,12 @@ from verax.report.contents import Contents, Findings, ListFindings
 from verax.report.limits import LEAST, PANELS
 from verax.report.reliability import n_events
 from verax.report.verdict import calibration_of
-from verax.scores.metrics import HIGHER, LOWER, cost_matrix
+from verax.scores.metrics import cost_matrix
 from verax.scores.registry import name_of
-from verax.wings.lists.lengths import LengthComparison
-from verax.wings.retain.result import SEES_THE_OUTCOME, RetentionCurve
 
 # Up to this number of classes the confusion matrix is shown; beyond, its largest cells are listed.
 _MATRIX = 16
 _CONFUSED = 20
-_CUTS = (0, 5, 10, 15, 20)
 
 
 # ---- calibration -------------------------------------------------------------------------------
@@ -151,81 +147,6 @@ def coverage_exhibit(contents: Contents) -> list[dict[str, Any]]:
         )
         tables.append({"rows": rows, "words": words})
     return tables
-
-
-def lengths_exhibit(contents: Contents) -> dict[str, Any] | None:
-    """What shorter lists lose; None where no list has more than one class."""
-    known = [None if f.places is None else f.places.lengths for f in contents.findings]
-    if not any(known):
-        return None
-    return {"models": [None if lengths is None else _length_table(lengths) for lengths in known]}
-
-
-def _length_table(lengths: LengthComparison) -> dict[str, Any]:
-    last = lengths.predictions[-1]
-    rules = []
-    for rule in lengths.means:
-        rows = []
-        for prediction, mean in zip(lengths.predictions, lengths[rule], strict=True):
-            gap = lengths.difference(prediction, last, rule)
-            rows.append((prediction, number(mean), number(gap.difference), span(gap.interval)))
-        enough = {share: lengths.length_within(rule, share) for share in (0.05, 0.01)}
-        whole = "the full distribution" if last == "full" else "the lists as given"
-        words = "; ".join(
-            f"within {percent(share)} of {whole}: {'no shorter list' if k is None else f'lists of {k}'}"
-            for share, k in enough.items()
-        )
-        rules.append({"title": title_of(rule), "rows": rows, "words": f"{words[0].upper()}{words[1:]}."})
-    sentences = zip(lengths.means, lengths.comparability(), strict=True)
-    texts = [f"{title_of(rule)}{text.removeprefix(rule)}" for rule, text in sentences]
-    return {"rules": rules, "last": last, "comparability": texts}
-
-
-# ---- curves ------------------------------------------------------------------------------------
-
-
-def curves_exhibit(contents: Contents) -> dict[str, Any]:
-    """The curves of what is left when rows are removed."""
-    models = [f.details for f in contents.findings]
-    titles = {curve.metric: _metric_title(curve) for curve in models[0].retained}
-    return {
-        "metrics": list(titles.values()),
-        "retained_band": _band(models[0].retained, contents.confidence),
-        "selected_band": _band(models[0].selected, contents.confidence),
-        "caution": SEES_THE_OUTCOME,
-        "cuts": _CUTS,
-        "retained": [_curve_table(model.retained) for model in models],
-        "selected": [_curve_table(model.selected) for model in models],
-    }
-
-
-def _band(curves: list[RetentionCurve], confidence: float) -> str:
-    """Which line the band belongs to."""
-    first = curves[0]
-    if first.band is None:
-        return ""
-    line = short_of(first.order)
-    return f"The shaded area is the {100 * confidence:g}% simultaneous confidence band of the line {line}."
-
-
-def _metric_title(curve: RetentionCurve) -> str:
-    """The title of what a curve measures, and which way is better."""
-    return f"{title_of(curve.metric)} ({HIGHER if curve.higher_is_better else LOWER})"
-
-
-def _curve_table(curves: list[RetentionCurve]) -> list[dict[str, Any]]:
-    rows = []
-    for curve in curves:
-        at = {round(100 * float(r)): float(v) for r, v in zip(curve.removed, curve.values, strict=True)}
-        rows.append(
-            {
-                "metric": _metric_title(curve),
-                "order": short_of(curve.order),
-                "values": [number(at[cut]) for cut in _CUTS],
-                "area": f"{number(curve.area)} ({span(curve.interval)})",
-            }
-        )
-    return rows
 
 
 # ---- decisions ---------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
-"""How much a report shows and computes: all limits and replicate budgets, the same wherever the rows are."""
+"""How much a report shows and computes: limits and replicate budgets, the same wherever the rows are."""
 
 from __future__ import annotations
 
 from verax._settings import settings
 from verax.analyses.calibration.cells import default_draws
 from verax.engines.counts import CONFUSION_UP_TO
-from verax.wings.recalibrate.records import rows_tried
 
 # ---- what is shown; the page says what is left out -----------------------------------------------
 
@@ -15,8 +14,6 @@ WORST, WORST_LISTS, CLASSES, SUBGROUPS, PANELS, PLACES = 9, 8, 20, 20, 12, 20
 CURVES_OF_PLACES = 5
 # Rows that a subgroup must have.
 LEAST = 20
-# Beyond this number of classes there are no curves of kappa: every cut takes a table of all pairs of classes.
-COUNTED = 64
 # The number of cells that the confusion matrices of all subgroups may have together.
 _CELLS = 2**25
 
@@ -24,25 +21,12 @@ _CELLS = 2**25
 
 # Calibration tests may cost this: classes times rows, plus a constant number of rows for every sort and fit.
 # Where the fewest draws would cost more than the limit there are none, and nothing is tested.
-_BUDGET, _LIMIT, _OVERHEAD = 1e8, 4.4e8, 25_000
+_LIMIT, _OVERHEAD = 4.4e8, 25_000
 FEWEST = 20
-# Draws behind the bands of retention curves.
-_BANDS = 100
-# Draws behind the bands of retention curves where rows in parts belong to groups.
-OF_GROUPS = 20
 # Draws behind calibration tests of lists: all up to a number of entries, and a tenth up to another.
 _ENTRIES, _MANY_ENTRIES = 2**15, 2**19
-# The loss that a forecast itself expects takes a pass for every class that might happen.
-EXPECTED = 5e8
 # Calibration slopes take several passes; beyond this number of rows times events they are not fitted.
 SLOPES = 2_000_000
-# Up to this number of rows of all models, curves over thresholds are drawn: they take further passes.
-THRESHOLD_ROWS = 2**20
-
-# Recalibration is not tried on fewer rows than this.
-FEWEST_ROWS = 20
-# Before-and-after curves, and the cells of their grid.
-REMEDY_CURVES, REMEDY_CELLS = 4, 50
 
 
 def replicates_for(n_rows: float, n_classes: int, n_models: int, parts: int = 1) -> int:
@@ -51,11 +35,6 @@ def replicates_for(n_rows: float, n_classes: int, n_models: int, parts: int = 1)
     if cost * FEWEST > _LIMIT:
         return 0
     return default_draws(n_classes, parts)
-
-
-def curve_replicates(n_rows: int, n_models: int) -> int:
-    """The number of bootstrap samples behind retention curves."""
-    return int(min(_BANDS, settings.report_tests, max(FEWEST, _BUDGET / 5 / n_rows / n_models)))
 
 
 def list_replicates(entries: float) -> int:
@@ -68,8 +47,3 @@ def most_subgroups(n_classes: int, n_models: int) -> int:
     """The number of subgroups shown: fewer where their confusion matrices would take much memory."""
     cells = n_classes**2 if n_classes <= CONFUSION_UP_TO else n_classes
     return min(SUBGROUPS, max(1, _CELLS // (cells * n_models)))
-
-
-def recalibrated(n_rows: int, n_classes: int) -> bool:
-    """Whether recalibration can be tried in time."""
-    return min(n_rows, rows_tried(n_classes)) * n_classes <= settings.report_recalibrated

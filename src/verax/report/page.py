@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
@@ -20,9 +21,8 @@ from verax.inference.findings import Verdict
 from verax.report.bundle import bundle, converter, templates
 from verax.report.charts import all_charts
 from verax.report.contents import Contents
-from verax.report.section import Section, sections
+from verax.report.section import sections
 from verax.report.sections import ANCHORS, context_of
-from verax.wings.decide.section.charts import rate_charts
 
 
 def check_packages() -> None:
@@ -36,7 +36,7 @@ def render(contents: Contents, verdict: Verdict, **about: Any) -> str:
     check_packages()
     context = context_of(contents, verdict, **about)
     script = bundle() + "\n" + _asset("report.js")
-    drawn = all_charts(contents) | rate_charts(contents)
+    drawn = all_charts(contents)
     for section in sections():
         drawn |= section.charts(contents)
     added, links = _added(contents, context)
@@ -58,18 +58,24 @@ def render(contents: Contents, verdict: Verdict, **about: Any) -> str:
 
 def _added(contents: Contents, context: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The sections of wings as text, and those that the list of sections names, by what they stand after."""
+    shown = [(section, section.exhibit(contents)) for section in sections()]
+    slots: defaultdict[str, Any] = defaultdict(str)
+    for section, exhibit in shown:
+        for place, template in section.inside.items() if exhibit is not None else ():
+            slots[place] += _rendered(template, {**context, section.key: exhibit})
     texts: dict[str, list[str]] = {anchor: [] for anchor in ANCHORS}
     links: dict[str, list[Any]] = {anchor: [] for anchor in ANCHORS}
-    for section in sections():
-        anchor = section.after if section.after in ANCHORS else "parts"
-        exhibit = section.exhibit(contents)
-        texts[anchor].append("" if exhibit is None else _rendered(section, {**context, section.key: exhibit}))
-        links[anchor] += [] if exhibit is None else [section]
+    for section, exhibit in shown:
+        if section.template:
+            anchor = section.after if section.after in ANCHORS else "parts"
+            own = {**context, "slots": slots, section.key: exhibit}
+            texts[anchor].append("" if exhibit is None else _rendered(section.template, own))
+            links[anchor] += [] if exhibit is None else [section]
     return {anchor: _plain("\n".join(some)) for anchor, some in texts.items()}, links
 
 
-def _rendered(section: Section[Any], context: Mapping[str, Any]) -> str:
-    return f"{_environment(_folders()).get_template(section.template).render(context)}\n"
+def _rendered(template: str, context: Mapping[str, Any]) -> Any:
+    return _plain(_environment(_folders()).get_template(template).render(context) + "\n")
 
 
 def _policy(script: str) -> str:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from verax.common.wings import all_of
+from verax.inference.findings import Finding
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.inputs.rows import Rows
 from verax.report.contents import Contents, Findings
 from verax.report.problem import Problem
 from verax.report.vega import Spec
+from verax.scores.base import Rule
 
 T = TypeVar("T")
 X = TypeVar("X")
 # A place among items of the page, and what stands after it.
 Placed = tuple[str, X]
+# How many rows are worse than one of a loss by a rule at least, and how many more there may be.
+Rank = Callable[[str, float], tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,20 @@ class Answered(Asked):
 
     Attributes
     ----------
-    answers : Mapping[str, Any]
-        The summaries that it asked for, by its names; those of the rows, as far as they answered.
+    recipes : Mapping[str, Recipe]
+        What it asked, by its own names.
     summaries : Summaries
         Everything that the page has asked for.
+    full : Mapping[str, Rows]
+        Distributions that lists were cut from, by model.
+    answers : Mapping[str, Any]
+        The summaries that it asked for, by its own names.
     """
 
-    answers: Mapping[str, Any]
+    recipes: Mapping[str, Recipe[Any]]
     summaries: Summaries
+    full: Mapping[str, Rows]
+    answers: Mapping[str, Any]
 
 
 class Section(Generic[T]):
@@ -60,13 +71,20 @@ class Section(Generic[T]):
     after : str
         The section of the core that it stands after.
     template : str
-        Its template, such as "raters/section.html.j2": the name of the wing, and a file in its folder.
+        Its own template, such as "raters/section.html.j2": the name of the wing, and a file in its folder.
+    inside : Mapping[str, str]
+        Templates that fill places in other sections, by these places.
+    turn : {"first", "beside", "last"}
+        When it reads its results: before calibration is judged, after which its summaries are let go; at the
+        same time; or at the end, when passes over the rows take the memory that others have let go.
     """
 
     key: ClassVar[str]
     title: ClassVar[str] = ""
     after: ClassVar[str] = "parts"
     template: ClassVar[str] = ""
+    inside: ClassVar[Mapping[str, str]] = {}
+    turn: ClassVar[Literal["first", "beside", "last"]] = "last"
 
     # ---- what it asks, and reads from the answers --------------------------------------------------
 
@@ -74,9 +92,26 @@ class Section(Generic[T]):
         """What it asks of the rows, by names of its own; nothing where it has nothing to say."""
         return {}
 
-    def read(self, found: Answered) -> T | None:
-        """Its results; None where there are none."""
+    def kept(self, asked: Asked, model: str) -> Sequence[Rule]:
+        """Rules whose losses of all rows its summaries are made of, so that nobody computes them again."""
+        return ()
+
+    def ranked(self, asked: Asked, model: str) -> Sequence[Rule]:
+        """Rules by which `rank` knows ranks."""
+        return ()
+
+    def rank(self, answers: Mapping[str, Any], model: str) -> Rank | None:
+        """What ranks a loss among those of all rows, from its summaries."""
         return None
+
+    def read(self, found: Answered) -> Any:
+        """What it reads from the answers; None where there is nothing."""
+        return None
+
+    def concluded(self, read: Any, problem: Problem, findings: Sequence[Findings]) -> T | None:
+        """Its results, from what it has read and what is known about each model."""
+        results: T | None = read
+        return results
 
     def found(self, contents: Contents) -> T | None:
         """Its results on a page."""
@@ -99,6 +134,22 @@ class Section(Generic[T]):
 
     # ---- what it notes elsewhere -------------------------------------------------------------------
 
+    def remedies(self, contents: Contents) -> Iterable[Finding]:
+        """Findings for the verdict about what would help the best model."""
+        return ()
+
+    def scored(self, contents: Contents) -> Iterable[str]:
+        """Metrics that it shows itself, so that the card leaves them out."""
+        return ()
+
+    def sampled(self, contents: Contents) -> str:
+        """Which of its figures are of a part of the rows; empty where none is."""
+        return ""
+
+    def precision(self, contents: Contents) -> str:
+        """How exact its figures are where the rows were read once; empty where they are exact."""
+        return ""
+
     def conventions(self, contents: Contents) -> Sequence[Placed[str]]:
         """Sentences about its methods, for the end of the page."""
         return ()
@@ -111,6 +162,10 @@ class Section(Generic[T]):
         """Its results on one model as plain Python values."""
         return {}
 
+    def of_all(self, contents: Contents) -> Mapping[str, Any]:
+        """Its results on all models together as plain Python values."""
+        return {}
+
 
 def sections() -> tuple[Section[Any], ...]:
     """The sections of all wings."""
@@ -118,7 +173,7 @@ def sections() -> tuple[Section[Any], ...]:
 
 
 def section_recipes(asked: Asked) -> dict[str, Recipe[Any]]:
-    """What all sections ask, by the names that `answers_to` knows."""
+    """What all sections ask, by names that `of_section` knows."""
     return {
         f"{section.key}: {name}": recipe
         for section in sections()
@@ -126,14 +181,10 @@ def section_recipes(asked: Asked) -> dict[str, Recipe[Any]]:
     }
 
 
-def answers_to(section: Section[Any], summaries: Summaries) -> dict[str, Any]:
-    """The summaries that a section has asked for, by its own names."""
+def of_section(section: Section[Any], by_name: Mapping[str, X]) -> dict[str, X]:
+    """What belongs to a section, by its own names."""
     mark = f"{section.key}: "
-    return {
-        name.removeprefix(mark): summary
-        for name, summary in summaries.by_name.items()
-        if name.startswith(mark)
-    }
+    return {name.removeprefix(mark): value for name, value in by_name.items() if name.startswith(mark)}
 
 
 def facts_of(contents: Contents) -> dict[str, Any]:
@@ -144,7 +195,8 @@ def facts_of(contents: Contents) -> dict[str, Any]:
         }
         for model in contents.findings
     }
-    return contents.to_dict(of_models)
+    of_all = {name: value for section in sections() for name, value in section.of_all(contents).items()}
+    return {**contents.to_dict(of_models), **of_all}
 
 
 def in_place(core: Mapping[str, Iterable[X]], added: Iterable[Placed[X]]) -> list[X]:

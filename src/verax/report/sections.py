@@ -37,17 +37,12 @@ from verax.report.exhibits import (
     comparison_exhibit,
     confusion_exhibit,
     coverage_exhibit,
-    curves_exhibit,
-    lengths_exhibit,
     reliability_exhibit,
     subgroups_exhibit,
 )
 from verax.report.section import in_place, sections
 from verax.scores.metrics import HIGHER
 from verax.scores.registry import name_of
-from verax.wings.decide.section.analysis import TwoClassCurves
-from verax.wings.decide.section.exhibit import confidence_exhibit, thresholds_exhibit
-from verax.wings.recalibrate.section.exhibit import remedy_exhibit
 
 # The sections of the core, which those of wings stand after.
 ANCHORS = (
@@ -116,12 +111,7 @@ def context_of(
         "worst": [_split([_case(contents, case) for case in f.worst]) for f in findings],
         "coverage": coverage_exhibit(contents) if lists else None,
         "reliability": reliability_exhibit(contents),
-        "remedy": remedy_exhibit(contents),
-        "curves": curves_exhibit(contents) if findings[0].details.selected else None,
-        "thresholds": thresholds_exhibit(contents),
-        "confident": confidence_exhibit(contents),
         "confusion": None if lists else [confusion_exhibit(contents, f) for f in findings],
-        "lengths": lengths_exhibit(contents) if lists else None,
         "balance": None if lists else balance_exhibit(contents),
         "by_class": None if lists else by_class_exhibit(contents),
         "subgroups": [subgroups_exhibit(contents, name) for name in contents.breakdowns],
@@ -130,12 +120,6 @@ def context_of(
         "methods": methods_of(contents),
         "checks": contents.checks,
     }
-
-
-def _best_curve(contents: Contents, curves: Any) -> Any:
-    """The curve of the best model."""
-    names = [model.name for model in contents.findings]
-    return curves.curves[names.index(contents.best.name)]
 
 
 def _step(verdict: Verdict) -> str:
@@ -168,15 +152,6 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
     skill, _ = _skill(contents, best.name, contents.primary)
     if math.isfinite(skill):
         facts["skill"] = [(f"skill{whose}", percent(skill))]
-    two = _two(contents)
-    if two is not None:
-        facts["classes"] += [
-            (
-                f"observed {clean(problem.titles[1], 40)}",
-                percent(_best_curve(contents, two.net_benefit).prevalence, 1),
-            )
-        ]
-        facts["area"] = [(f"ROC AUC{whose}", number(_best_curve(contents, two.roc).area, 3))]
     return in_place(facts, (fact for section in sections() for fact in section.facts(contents, whose)))
 
 
@@ -196,16 +171,13 @@ def _card(contents: Contents, model: Findings) -> dict[str, Any]:
         if name == "brier" and contents.problem.n_classes == 2 and not contents.problem.lists:
             half = number(model.card.scores["brier"].mean / 2)
             line["summary"] += f"; scikit-learn’s brier_score_loss is half of it: {half}"
+    elsewhere = {name for section in sections() for name in section.scored(contents)}
     for name, metric in model.card.metrics.items():
-        if name in RATES and name != "accuracy" and _two(contents) is not None:
+        if name in elsewhere:
             continue
         shown = _line(metric, _metric_title(contents, name), math.nan, (math.nan, math.nan))
         lines.append({**shown, "first": False, "main": True})
     return {"lines": lines, "zero": draw_skill(lines), "notes": _decomposed(contents, model)}
-
-
-def _two(contents: Contents) -> TwoClassCurves | None:
-    return None if contents.thresholds is None else contents.thresholds.two
 
 
 def _metric_title(contents: Contents, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The verdict of a page: the findings of its rows, and what recalibration would bring."""
+"""The verdict of a page: the findings of its rows, and what would help."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from verax.analyses.verdicts.rows import Judgement
 from verax.analyses.verdicts.which import Question, which_findings
 from verax.inference.findings import Claim, Finding, Level, Verdict
 from verax.report.contents import Contents, Findings
+from verax.report.section import sections
 
 
 def verdict_of(contents: Contents) -> Verdict:
     """What to keep, by how much it is better and how sure that is; then calibration and what would help."""
-    tried = contents.best.details.remedy.recalibration
     # Rows of one outcome do not tell how others are to be recalibrated.
-    known = tried is not None and _question(contents).rarer > 0
-    return _judged(contents)[0].with_remedy(tried.verdict.findings if known and tried is not None else ())
+    known = _question(contents).rarer > 0
+    remedies = [finding for section in sections() for finding in section.remedies(contents)] if known else []
+    return _judged(contents)[0].with_remedy(remedies)
 
 
 def in_one_family(contents: Contents) -> Contents:
@@ -75,7 +76,7 @@ def evidence_of(contents: Contents, model: Findings) -> CalibrationEvidence:
         n_rows=model.card.effective_rows,
         n_groups=model.card.n_groups,
         overconfidence=model.dense.overconfidence,
-        biases=model.dense.remedy.class_biases,
+        biases=model.dense.class_biases,
         slopes=model.dense.slopes,
         whole=model.decomposition.whole,
         confidence=contents.confidence,

@@ -9,7 +9,7 @@ import verax as vx
 from reports import light, sample, two_class
 from scattered import Scattered
 from verax.analyses.words import number, percent
-from verax.wings.decide.section.exhibit import thresholds_exhibit
+from verax.wings.decide.section.sections import DECISIONS
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +19,9 @@ def page():
 
 def test_the_numbers_are_those_of_the_analyses(page):
     contents = two_class().contents
-    found = contents.thresholds.two
+    found = DECISIONS.found(contents).two
     assert [curve.model for curve in found.roc] == ["sharp", "flat"]
-    section = thresholds_exhibit(contents)
+    section = DECISIONS.exhibit(contents)
     assert section["event"] == "ill"
     for curve, words in zip(found.roc, section["areas"], strict=True):
         assert f"ROC AUC {number(curve.area, 3)}" in words
@@ -55,13 +55,13 @@ def test_rates_are_not_shown_twice(page):
 
 
 def test_one_row_and_one_outcome_have_a_page():
-    assert light([1], [0.3]).contents.thresholds.two.chosen == ()
+    assert DECISIONS.found(light([1], [0.3]).contents).two.chosen == ()
     assert "all rows have the same outcome" in light([0] * 4, [0.2, 0.4, 0.1, 0.3]).to_html()
 
 
 def test_too_few_events_promise_nothing_on_the_page():
     y, p = sample(40, 2)
-    section = thresholds_exhibit(light(y, p).contents)
+    section = DECISIONS.exhibit(light(y, p).contents)
     promise = section["points"][0][-2]
     assert promise["threshold"] == "none"
     assert "that takes 29 events" in promise["purpose"]
@@ -72,11 +72,11 @@ def test_rows_elsewhere_have_the_section_and_many_rows_a_note(change):
     y, p = sample(120, 2)
     frame = pl.DataFrame({"y": y, "a": p[:, 0], "b": p[:, 1]})
     handle = vx.scan(frame, target="y", probs=["a", "b"])
-    held = light(y, p, classes=["a", "b"]).contents.thresholds.two
-    assert light(handle).contents.thresholds.two.roc.curves[0].area == held.roc.curves[0].area
+    held = DECISIONS.found(light(y, p, classes=["a", "b"]).contents).two
+    assert DECISIONS.found(light(handle).contents).two.roc.curves[0].area == held.roc.curves[0].area
     change(read_again_up_to=0)
     report = light(Scattered(y, p))
-    assert report.contents.thresholds is None
+    assert DECISIONS.found(report.contents) is None
     assert "take further passes" in report.to_html()
 
 

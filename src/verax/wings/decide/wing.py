@@ -34,6 +34,7 @@ WING = Wing(
     },
     outputs={"compare": "command:compared"},
     definitions="command:definitions",
+    sections=("section.sections:DECISIONS", "section.sections:CONFIDENCE"),
     saved=("cells",),
     tutorial="docs/guide/decisions.md",
 )

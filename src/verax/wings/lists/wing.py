@@ -19,6 +19,7 @@ WING = Wing(
             "Score top lists, such as language-model responses.", after="select", output="command:output"
         ),
     },
+    sections=("section:LENGTHS",),
     saved=("lengths",),
     forms=("form:LISTS",),
     uses=(

@@ -20,5 +20,6 @@ WING = Wing(
         ),
     },
     definitions="command:definitions",
+    sections=("section.remedy:REMEDIES",),
     tutorial="docs/guide/recalibration.md",
 )

@@ -20,6 +20,7 @@ WING = Wing(
             "Show how metrics change as the hardest rows are dropped.", after="worst", output="command:output"
         ),
     },
+    sections=("section:RETENTION",),
     saved=("summaries",),
     tutorial="docs/guide/decisions.md",
 )

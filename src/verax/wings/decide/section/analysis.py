@@ -11,7 +11,6 @@ from typing import Any
 from verax.errors import InputError
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
-from verax.report.limits import THRESHOLD_ROWS
 from verax.report.problem import Problem
 from verax.wings.decide.net_benefit import DecisionCurves, net_benefit
 from verax.wings.decide.rates.curves import confidence_curve, precision_recall_curve, roc_curve
@@ -22,6 +21,8 @@ from verax.wings.decide.rates.result import OperatingPoints, RateCurves
 SHOWN = (0.1, 0.2, 0.3, 0.5)
 GIVEN = (0.05, *SHOWN[:3], 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 AIMS = ("sensitivity>=0.9", "youden")
+# Up to this number of rows of all models, curves over thresholds are drawn: they take further passes.
+_MOST_ROWS = 2**20
 # The number of points of a curve, enough for its width on the page.
 _POINTS = 100
 
@@ -76,7 +77,7 @@ class TwoClassCurves:
 
 def find_thresholds(handle: Handle, problem: Problem, plan: Resampling) -> ThresholdCurves | None:
     """The curves, from further passes over the rows; None where these would take too long."""
-    if not problem.again or problem.n_rows * len(problem.models) > THRESHOLD_ROWS:
+    if not problem.again or problem.n_rows * len(problem.models) > _MOST_ROWS:
         return None
     how: dict[str, Any] = {"confidence": plan.confidence, "seed": plan.seed}
     confident = confidence_curve(handle, **how)

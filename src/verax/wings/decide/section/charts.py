@@ -11,14 +11,11 @@ from verax.display.figures import Line, Panel
 from verax.report.contents import Contents
 from verax.report.line_charts import line_chart
 from verax.report.vega import Spec
-from verax.wings.decide.section.analysis import TwoClassCurves
+from verax.wings.decide.section.analysis import ThresholdCurves, TwoClassCurves
 
 
-def rate_charts(contents: Contents) -> dict[str, Spec]:
-    """The charts over thresholds by the name of their place; none where the curves were not computed."""
-    thresholds = contents.thresholds
-    if thresholds is None:
-        return {}
+def rate_charts(contents: Contents, thresholds: ThresholdCurves) -> dict[str, Spec]:
+    """The charts over thresholds by the name of their place."""
     names = list(contents.problem.models.values())
     # With two classes, the most likely one has at least one half.
     least = 0.5 if contents.problem.n_classes == 2 else 0.0

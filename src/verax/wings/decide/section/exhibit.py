@@ -10,7 +10,7 @@ import numpy as np
 from verax.analyses.verdicts.which import level_words
 from verax.analyses.words import number, part_of, percent, probability, span
 from verax.report.contents import Contents
-from verax.wings.decide.rates.result import OperatingPoint, RateCurve
+from verax.wings.decide.rates.result import OperatingPoint, RateCurve, RateCurves
 from verax.wings.decide.section.analysis import SHOWN, TwoClassCurves
 
 # The rates of the table, and those of the folded one.
@@ -20,12 +20,9 @@ _YOUDEN = "largest Youden index, corrected for the choice"
 _CONFIDENCES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
-def confidence_exhibit(contents: Contents) -> dict[str, Any] | None:
-    """Accuracy among confident rows, in numbers; None where it was not computed."""
-    if contents.thresholds is None:
-        return None
-    least = 1 / contents.problem.n_classes
-    return {"models": [_confident(curve, least) for curve in contents.thresholds.confidence]}
+def confidence_exhibit(contents: Contents, curves: RateCurves) -> list[list[tuple[str, ...]]]:
+    """Accuracy among confident rows, in numbers, of each model."""
+    return [_confident(curve, 1 / contents.problem.n_classes) for curve in curves]
 
 
 def _confident(curve: RateCurve, least: float) -> list[tuple[str, ...]]:
@@ -39,11 +36,8 @@ def _confident(curve: RateCurve, least: float) -> list[tuple[str, ...]]:
     return rows
 
 
-def thresholds_exhibit(contents: Contents) -> dict[str, Any] | None:
-    """The section on two classes; None for more, and where it was not computed."""
-    curves = None if contents.thresholds is None else contents.thresholds.two
-    if curves is None:
-        return None
+def thresholds_exhibit(contents: Contents, curves: TwoClassCurves) -> dict[str, Any]:
+    """The section on two classes."""
     names = list(contents.problem.models.values())
     return {
         "event": contents.problem.titles[1],

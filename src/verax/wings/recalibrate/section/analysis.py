@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
-from verax.analyses.calibration.claims import ClassBias
 from verax.analyses.calibration.reliability import reliability
 from verax.analyses.list_samples import ListSample
 from verax.analyses.samples import Sample
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
-from verax.report.limits import FEWEST_ROWS, REMEDY_CELLS, REMEDY_CURVES, recalibrated
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel
 from verax.scores.base import Rule
@@ -26,6 +24,10 @@ from verax.wings.recalibrate.analysis import recalibrate, recalibrate_lists
 from verax.wings.recalibrate.records import LISTS, rows_tried
 from verax.wings.recalibrate.result import Recalibration
 
+# Recalibration is not tried on fewer rows than this.
+_FEWEST_ROWS = 20
+# Before-and-after curves, and the cells of their grid.
+_CURVES, _CELLS = 4, 50
 # The panels of every model.
 Panels = Mapping[str, Sequence[ReliabilityPanel]]
 
@@ -47,29 +49,17 @@ class RecalibrationBenefit:
     ----------
     recalibration : Recalibration or None
         None where there are too few rows, or too many classes to be done in time.
-    class_biases : list
-        Which events are too high or too low.
     curves : list
         Reliability before and after, of the same events for all models; empty where no model gains.
     """
 
     recalibration: Recalibration | None
-    class_biases: list[ClassBias]
     curves: list[Curve]
 
     @property
     def helps(self) -> bool:
         """Whether the verdict claims that recalibration helps."""
         return self.recalibration is not None and self.recalibration.helps
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
-        recalibration = self.recalibration
-        return {
-            "recalibration": None if recalibration is None else recalibration.to_dict(stored=False),
-            "verdict": None if recalibration is None else recalibration.verdict,
-            "leanings": [bias.to_dict() for bias in self.class_biases],
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +89,10 @@ def try_recalibration(problem: Problem, sample: Sample | None, *, confidence: fl
     return Tried(rows, recalibrations)
 
 
-def remedies_of(
-    problem: Problem, tried: Tried, class_biases: Mapping[str, list[ClassBias]], panels: Panels
-) -> dict[str, RecalibrationBenefit]:
+def remedies_of(problem: Problem, tried: Tried, panels: Panels) -> dict[str, RecalibrationBenefit]:
     """The remedy of every model, from what was tried and the panels of all models."""
     remedies = {
-        name: RecalibrationBenefit(tried.recalibrations.get(name), biases, [])
-        for name, biases in class_biases.items()
+        name: RecalibrationBenefit(tried.recalibrations.get(name), []) for name in problem.models.values()
     }
     if tried.rows is None or not any(remedy.helps for remedy in remedies.values()):
         return remedies
@@ -125,7 +112,7 @@ def remedies_of_lists(
     rows = {}
     for model, shown in problem.models.items():
         sample = samples[model].at_most(LISTS) if model in samples else None
-        remedies[shown] = RecalibrationBenefit(None, [], [])
+        remedies[shown] = RecalibrationBenefit(None, [])
         if sample is None or not _enough(len(sample.place), sample.groups):
             continue
         rows[shown] = sample.lists(problem.n_classes)
@@ -137,7 +124,7 @@ def remedies_of_lists(
             confidence=confidence,
             seed=seed,
         )
-        remedies[shown] = RecalibrationBenefit(better, [], [])
+        remedies[shown] = RecalibrationBenefit(better, [])
     if len(rows) < len(remedies) or not any(remedy.helps for remedy in remedies.values()):
         return remedies
     return {
@@ -167,12 +154,14 @@ def _list_curves(rows: ListRows, remedy: RecalibrationBenefit) -> list[Curve]:
 
 
 def _enough(n: int, groups: Any) -> bool:
-    return n >= FEWEST_ROWS and (groups is None or len(np.unique(groups)) >= 3)
+    return n >= _FEWEST_ROWS and (groups is None or len(np.unique(groups)) >= 3)
 
 
 def _usable(problem: Problem, sample: Sample) -> Sample | None:
     """The rows to learn from, whole groups in an order of their own; None where it cannot be done."""
-    if not (settings.report_methods and recalibrated(problem.n_rows, problem.n_classes)):
+    n_classes = problem.n_classes
+    in_time = min(problem.n_rows, rows_tried(n_classes)) * n_classes <= settings.report_recalibrated
+    if not (settings.report_methods and in_time):
         return None
     rows = sample.at_most(rows_tried(problem.n_classes))
     n = len(rows.y) if rows.weights is None else int(np.count_nonzero(rows.weights))
@@ -183,7 +172,7 @@ def _most_miscalibrated(panels: Panels) -> list[ReliabilityPanel]:
     """Of each event the panel of the first model; the events with the largest miscalibration of all."""
     first = next(iter(panels.values()))
     total = np.sum([[_miscalibration(panel) for panel in of_model] for of_model in panels.values()], axis=0)
-    return [first[i] for i in sorted(np.argsort(-total, kind="stable")[:REMEDY_CURVES].tolist())]
+    return [first[i] for i in sorted(np.argsort(-total, kind="stable")[:_CURVES].tolist())]
 
 
 def _miscalibration(panel: ReliabilityPanel) -> float:
@@ -242,7 +231,7 @@ def _curves(
 def _points(happened: Any, given: Floats, weights: Floats | None) -> Floats:
     """A reliability curve, averaged over cells of a grid."""
     curve = reliability(happened, np.round(given, 6), weights=weights, resamples=0)[1]
-    cell = np.minimum((curve.forecast * REMEDY_CELLS).astype(np.int64), REMEDY_CELLS - 1)
+    cell = np.minimum((curve.forecast * _CELLS).astype(np.int64), _CELLS - 1)
     _, place = np.unique(cell, return_inverse=True)
     mass = np.bincount(place, curve.weight)
     means = [np.bincount(place, curve.weight * x) / mass for x in (curve.forecast, curve.frequency)]

@@ -18,9 +18,8 @@ _SKIPPED = (
 )
 
 
-def remedy_exhibit(contents: Contents) -> dict[str, Any]:
+def remedy_exhibit(contents: Contents, remedies: list[RecalibrationBenefit]) -> dict[str, Any]:
     """The tables and figures of all models."""
-    remedies = [model.details.remedy for model in contents.findings]
     return {
         "models": [_of_model(contents, remedy) for remedy in remedies],
         "curves": [
