@@ -19,7 +19,7 @@ import numpy as np
 from verax.analyses.bands import States
 from verax.common.caching import cached_property
 from verax.inference.bootstrap import widest
-from verax.inference.intervals import t_quantile
+from verax.inference.intervals import Interval, t_quantile
 from verax.inference.products import sum_of_products
 from verax.inputs.arrays import Bools, Floats
 from verax.scores.metrics import METRICS, DecisionMetric
@@ -58,6 +58,16 @@ def quantile_of(states: States, confidence: float) -> float:
     if units.grouped:
         return t_quantile(units.freedom, confidence)
     return -NormalDist().inv_cdf((1 - confidence) / 2)
+
+
+def rate_interval(
+    name: str, value: float, ends: Floats, *, confidence: float, method: str, caution: str
+) -> Interval:
+    """The interval of a rate with its limits, (2,); undefined where the rate or a limit is."""
+    if math.isnan(value) or np.isnan(ends).any():
+        why = caution or f"{name} is undefined"
+        return Interval.undefined(why, method=method, confidence=confidence)
+    return Interval(*ends.tolist(), method=method, confidence=confidence, caution=caution)
 
 
 @dataclass(frozen=True)

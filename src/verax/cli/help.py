@@ -1,9 +1,10 @@
-"""`verax help`: commands, how files are read, and the names of rules, metrics and methods."""
+"""`verax help`: commands, how files are read, and names, such as those of rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,8 @@ from verax.cli.app import app
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show
 from verax.cli.panels import arrange, help_of, listed, option_lines, wrapped
-from verax.errors import VeraxError
+from verax.common.wings import Wing, wings
+from verax.errors import VeraxError, join
 from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
@@ -23,9 +25,7 @@ if TYPE_CHECKING:
 def help_(
     topic: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[COMMAND|TOPIC]", help="A command, or one of reading, rules, metrics and methods."
-        ),
+        typer.Argument(metavar="[COMMAND|TOPIC]", help=f"A command, or one of {join(_TOPICS)}."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -92,22 +92,17 @@ def _metrics() -> str:
     )
 
 
-def _methods() -> str:
-    from verax.scores.naming import METHODS_ELSEWHERE
-    from verax.wings.recalibrate.records import TITLES
-
-    pairs = []
-    for name, said in TITLES.items():
-        others = [other for other, known in METHODS_ELSEWHERE.items() if known == name]
-        pairs.append((name, f"{said}; elsewhere {', '.join(others)}" if others else said))
-    return "\n".join(listed("Methods of recalibration, for --method of `verax recalibrate`", pairs))
+def _of_wing(wing: Wing, place: str) -> str:
+    """What a wing explains: a heading, and names with their meanings."""
+    return "\n".join(listed(*wing.at(place)()))
 
 
+# What is explained, by name; wings add their words.
 _TOPICS: dict[str, Callable[[], str]] = {
     "reading": _reading,
     "rules": _rules,
     "metrics": _metrics,
-    "methods": _methods,
+    **{topic: partial(_of_wing, wing, place) for wing in wings() for topic, place in wing.words.items()},
 }
 
 

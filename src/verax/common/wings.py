@@ -61,6 +61,8 @@ class Wing:
         What gives the fields of further kinds of output, by the command of the core that prints them.
     definitions : str
         What gives the schemas of parts of its results that fields do not tell.
+    words : Mapping[str, str]
+        What gives the heading, and the names with their meanings, of topics that `verax help` explains.
     saved : tuple of str
         Modules with summaries that files may keep.
     forms : tuple of str
@@ -86,6 +88,7 @@ class Wing:
     commands: Mapping[str, Command] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     definitions: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
     saved: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()

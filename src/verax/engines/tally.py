@@ -23,11 +23,12 @@ from verax.common.packing import UnreadableError
 from verax.common.specs import Number, Spec, Truth, Whole
 from verax.common.stored import LARGEST, Sizes, inside, mapping, whole
 from verax.common.summaries import fields_of
+from verax.common.wings import answer_to
 from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
 from verax.engines.gathering import GatheredSums, GroupCells, Independent
 from verax.engines.scan import Plan, scan_rows
-from verax.engines.stats import Decided, Formula, RowStats
+from verax.engines.stats import Decided, Formula, RowStats, compute
 from verax.engines.sums import (
     LateSum,
     Moments,
@@ -41,12 +42,14 @@ from verax.engines.sums import (
     sandwich,
 )
 from verax.errors import VeraxError
-from verax.inputs.arrays import Floats, Ints, to_host
+from verax.inputs.arrays import Array, Floats, Ints, to_host
 from verax.inputs.groups import GroupCount, Groups, is_two_way
 from verax.inputs.rows import RowBatch, Rows, numbers_of
 
 # Rows at either end of a block that give a rough mean of the losses of its chunk.
 _PROBE = 32
+# How many numbers are looked at at a time where rows are looked for.
+_LOOKED_AT = 2**24
 
 # Of no rows; sums are replaced, never added to in place.
 _NO_WEIGHT: Sum = Moments.zeros(1).weight
@@ -230,17 +233,16 @@ class RuleSums:
 
     def _on_gpu(self, part: RuleSums, forecasts: Rows, start: int | None) -> bool:
         """Fill a part by one kernel on the rows' own device; False where array calls must do it."""
-        from verax.wings.gpu.sums import sums_on_gpu, zero_rows
-
+        sums_on = answer_to("device sums")
         decided = self.counts is not None and self.decisions
         unit = math.ldexp(1.0, part.exponent)
-        sums = sums_on_gpu(self.rules, forecasts, decisions=decided, most=CONFUSION_UP_TO, unit=unit)
+        sums = sums_on(self.rules, forecasts, decisions=decided, most=CONFUSION_UP_TO, unit=unit)
         if sums is None:
             return False
         part.weights, part.moments, part.n_positive = sums.weight, sums.moments, sums.n_positive
         part.square_sum, part.squares = sums.square_sum, sums.squares
         if self.counts is not None:
-            rows = zero_rows(forecasts, ROWS_KEPT) if sums.n_zero and start is not None else []
+            rows = _impossible_rows(forecasts, ROWS_KEPT) if sums.n_zero and start is not None else []
             numbers = [(start or 0) + row for row in rows]
             cells = Sum.zeros(0) if sums.cells is None else sums.cells
             part.counts = Counts(self.n_classes, cells, sums.n_zero, numbers, sums.square_cells)
@@ -657,6 +659,19 @@ def _squares_of(*parts: tuple[RuleSums, float]) -> tuple[Sum | None, Moments | N
     ]
     moments = [t.squared[1].scaled(factor).scaled(factor) for t, factor in parts]
     return reduce(add, sums), reduce(add, moments)
+
+
+def _impossible_rows(rows: Rows, most: int) -> list[int]:
+    """The first rows with weight whose outcome had probability zero."""
+    numbers: list[int] = []
+    for batch in rows.batches(max(1, _LOOKED_AT // rows.n_classes)):
+        stats = compute(batch, {"log_true"})
+        zero: Array = stats.impossible
+        zero = zero if batch.weights is None else zero & (batch.weights > 0)
+        numbers += (batch.start + np.flatnonzero(to_host(zero))).tolist()
+        if len(numbers) >= most:
+            break
+    return numbers[:most]
 
 
 def first_row(forecasts: Rows) -> int:

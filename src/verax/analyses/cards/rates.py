@@ -15,7 +15,7 @@ from verax.analyses.bands import States, ThresholdCells
 from verax.analyses.calibration.summary import Measure, measure_of, summarize
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.measures import OF_ALL
-from verax.analyses.rates import RATES, Rates, quantile_of
+from verax.analyses.rates import RATES, Rates, quantile_of, rate_interval
 from verax.analyses.units import CountedUnits
 from verax.common.caching import cached_property
 from verax.engines.tally import RuleSums
@@ -32,8 +32,6 @@ _TWO_WAYS = "there are two kinds of groups"
 
 def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
     """All rates of the decisions of two classes, with their intervals."""
-    from verax.wings.decide.rates.result import rate_of
-
     assert tally.counts is not None
     counts = tally.counts
     weights = counts.cells.high
@@ -66,9 +64,9 @@ def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
     for name, kind in RATES.items():
         ends = rates.limits(name, quantile)[:, 0] if len(kinds) < 2 else np.full(2, np.nan)
         why = caution if len(kinds) < 2 else _TWO_WAYS
-        rate = rate_of(name, float(rates.value(name)[0]), ends, plan.confidence, "Wilson and MOVER", why)
-        bounds = kind.bounds(2)
-        lines[name] = CardLine(name, rate.value, rate.interval, bounds, kind.orientation, kind.summary)
+        value, confidence = float(rates.value(name)[0]), plan.confidence
+        told = rate_interval(name, value, ends, confidence=confidence, method="Wilson and MOVER", caution=why)
+        lines[name] = CardLine(name, value, told, kind.bounds(2), kind.orientation, kind.summary)
     return lines
 
 

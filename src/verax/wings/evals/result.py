@@ -26,7 +26,9 @@ from verax.inputs.memory import ONLY
 from verax.inputs.skipping import MaySkip
 from verax.inputs.validity import MANY
 from verax.scores.grades import Grade
+from verax.scores.registry import name_of
 from verax.wings.evals.summaries import CONFIDENCES, SUMS, TASK, GradeSums, GradeTally
+from verax.wings.plan.pilots import Pilot, not_there, of_card, of_mean
 
 # The note below the card of the confidences.
 NOT_THE_ACCURACY = "Its accuracy is that of decisions by confidence; that of the answers is above."
@@ -171,6 +173,24 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
             The file; `.verax` is the usual ending.
         """
         write_summaries(path, {GRADES: self._tally.to_bytes()})
+
+    def _pilot(self, name: str | None) -> Pilot:
+        """What a plan starts from: the mean grade, or a score of the confidences."""
+        if name is not None and name != name_of(self.rule):
+            if self.card is None:
+                raise not_there("rule", name, [name_of(self.rule)])
+            return of_card(self.card, name)
+        return of_mean(
+            "mean grade",
+            self.mean,
+            (self.standard_error, self.freedom),
+            deviation=self.deviation,
+            n_rows=self.n_rows,
+            groups=self.n_groups,
+            caution=self.interval.caution,
+            of="the grades",
+            alike="all grades are the same",
+        )
 
     @property
     def n_rows(self) -> int:

@@ -36,6 +36,7 @@ WING = Wing(
     saved=("summaries",),
     forms=("form:GRADED",),
     shapes=("reading.inspect:INSPECT_TOKENS",),
+    answers={"grade card": "analysis:evaluate_grades"},
     uses=("plan",),
     tutorial="docs/guide/evals.md",
 )

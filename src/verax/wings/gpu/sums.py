@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax._settings import settings
-from verax.engines.stats import Formula, compute
+from verax.engines.stats import Formula
 from verax.engines.sums import LateSum, Moments, Sum
 from verax.errors import VeraxError
-from verax.inputs.arrays import Array, Floats, move_like, to_host, widen
+from verax.inputs.arrays import Floats, move_like, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.outcomes import Outcomes
 from verax.wings.gpu import places
@@ -38,8 +38,6 @@ _MOST_COPIED = 2**28
 _PROBED_PARTS = 2
 # Most blocks that add a table of counts to a metric's.
 _MOST_ADDING = 1024
-# How many numbers are looked at at a time where rows are looked for.
-_BLOCK = 2**24
 VALUE_TYPES = frozenset({"float64", "float32", "float16", "bfloat16"})
 OUTCOME_TYPES = frozenset({"int64", "int32", "int16", "int8", "uint8"})
 # Numbers of a rule that a kernel has left: the moments, with weights also those of squared weights, a better
@@ -436,16 +434,3 @@ def _moments(rows: Sequence[Floats]) -> Moments:
     weight, high, low, m2, infinite, count = rows
     none = np.zeros(len(weight))
     return Moments(Sum(weight, none), Sum(high, low), m2, Sum(infinite, none), count)
-
-
-def zero_rows(rows: Any, most: int) -> list[int]:
-    """The first rows with weight whose outcome had probability zero."""
-    numbers: list[int] = []
-    for batch in rows.batches(max(1, _BLOCK // rows.n_classes)):
-        stats = compute(batch, {"log_true"})
-        zero: Array = stats.impossible
-        zero = zero if batch.weights is None else zero & (batch.weights > 0)
-        numbers += (batch.start + np.flatnonzero(to_host(zero))).tolist()
-        if len(numbers) >= most:
-            break
-    return numbers[:most]

@@ -14,6 +14,7 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.measures import MEASURES
 from verax.analyses.rates import RATES
 from verax.common.checks import check_n_classes, check_number
+from verax.common.wings import answer_to
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.intervals import check_confidence
 from verax.inference.sizes import Goal
@@ -23,9 +24,7 @@ from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules, default_rules, name_of, parse
-from verax.wings.evals.analysis import evaluate_grades
-from verax.wings.evals.result import GradeCard
-from verax.wings.plan.pilots import Pilot, of_card, of_comparison, of_grades, of_rule, tails_of
+from verax.wings.plan.pilots import HasPilot, Pilot, of_card, of_comparison, of_rule, tails_of
 from verax.wings.plan.result import SamplePlan, SizeLine
 
 # Goals that plans are shown for, beside the one that was asked for.
@@ -165,17 +164,18 @@ def _pilot(
     if y is None:
         classes = None if n_classes is None else check_n_classes(n_classes)
         return of_rule(rule, classes, paired=kind != "width")
-    if isinstance(y, (Comparison, Scorecard, GradeCard)):
+    if isinstance(y, (Comparison, Scorecard, HasPilot)):
         _refuse_rows(forecasts, options)
-    if isinstance(y, GradeCard):
-        return of_grades(y, name)
+    if isinstance(y, HasPilot):
+        return y._pilot(name)
     if isinstance(y, Scorecard):
         return of_card(y, name)
     if isinstance(y, Comparison):
         return of_comparison(y, name, pair)  # type: ignore[arg-type]
     if isinstance(y, Handle) and y.graded is not None:
         if len(y.models) == 1:
-            return of_grades(evaluate_grades(y), name)
+            card: HasPilot = answer_to("grade card")(y)
+            return card._pilot(name)
         return of_comparison(compare(y, rule=rule), None, pair)  # type: ignore[arg-type]
     if isinstance(y, Mapping):
         # Every model has rows of its own.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from verax.inputs.groups import GroupCount, counts_by_kind
 from verax.inputs.handles import Handle, Part
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse
-from verax.wings.evals.result import GradeCard
 
 # Where the kurtosis exceeds that of a normal distribution by this share of the number of units, a few of them
 # make most of the spread.
@@ -214,10 +214,18 @@ class Pilot(Record):
         return rows_until_decided(STAKES / largest, SHARES, difference, deviation, level)
 
 
+@runtime_checkable
+class HasPilot(Protocol):
+    """A result that plans may start from, of a subject that builds on plans."""
+
+    def _pilot(self, name: str | None) -> Pilot:
+        """The pilot of its mean, or of a score with this name."""
+
+
 def of_comparison(comparison: Comparison, rule: str | None, models: tuple[str, str] | None) -> Pilot:
     """The difference of two models."""
     if rule is not None and rule not in comparison.models:
-        raise _not_there("rule", rule, list(comparison.models))
+        raise not_there("rule", rule, list(comparison.models))
     name = rule or next(iter(comparison.models))
     gap = _pair(comparison, name, models)
     if not gap.standard_error > 0 or math.isinf(gap.standard_error):
@@ -262,38 +270,44 @@ def _pair(comparison: Comparison, rule: str, models: tuple[str, str] | None) -> 
 def of_card(card: Scorecard, name: str | None) -> Pilot:
     """A score or metric of one model."""
     line = _line(card, name)
-    error, freedom = card.error_of(line)
-    if not 0 < error < math.inf:
-        raise InputError(
-            f"must give a finite, nonzero spread of {line.name} to plan from",
-            argument="y",
-            found=line.interval.caution or "it is the same in all rows",
-        )
-    n_groups, spread, sharing = _units((error, freedom), line.std, card.n_rows, card.n_groups)
-    return Pilot(
-        *(line.name, spread, line.mean, card.n_rows, n_groups, sharing),
+    return of_mean(
+        line.name,
+        line.mean,
+        card.error_of(line),
+        deviation=line.std,
+        n_rows=card.n_rows,
+        groups=card.n_groups,
         caution=line.interval.caution,
         rule="" if line.rule is None else line.name,
     )
 
 
-def of_grades(card: GradeCard, name: str | None) -> Pilot:
-    """The mean grade of one model, or a score of its confidences."""
-    if name is not None and name != name_of(card.rule):
-        if card.card is None:
-            raise _not_there("rule", name, [name_of(card.rule)])
-        return of_card(card.card, name)
-    if not 0 < card.standard_error < math.inf:
+def of_mean(
+    what: str,
+    mean: float,
+    error: tuple[float, float],
+    *,
+    deviation: float,
+    n_rows: int,
+    groups: GroupCount | None,
+    caution: str,
+    rule: str = "",
+    of: str = "",
+    alike: str = "it is the same in all rows",
+) -> Pilot:
+    """A mean over rows, from its standard error with degrees of freedom.
+
+    Where nothing can be planned from it, an error calls it `of`, by default `what`, and gives as the reason
+    the caution or how rows are `alike`.
+    """
+    if not 0 < error[0] < math.inf:
         raise InputError(
-            "must give a finite, nonzero spread of the grades to plan from",
+            f"must give a finite, nonzero spread of {of or what} to plan from",
             argument="y",
-            found=card.interval.caution or "all grades are the same",
+            found=caution or alike,
         )
-    n_groups, spread, sharing = _units(
-        (card.standard_error, card.freedom), card.deviation, card.n_rows, card.n_groups
-    )
-    known = ("mean grade", spread, card.mean, card.n_rows, n_groups, sharing)
-    return Pilot(*known, caution=card.interval.caution)
+    n_groups, spread, sharing = _units(error, deviation, n_rows, groups)
+    return Pilot(what, spread, mean, n_rows, n_groups, sharing, caution=caution, rule=rule)
 
 
 def _line(card: Scorecard, name: str | None) -> CardLine:
@@ -305,10 +319,11 @@ def _line(card: Scorecard, name: str | None) -> CardLine:
     try:
         return card.metric(name)
     except VeraxError:
-        raise _not_there("rule", name, list(lines)) from None
+        raise not_there("rule", name, list(lines)) from None
 
 
-def _not_there(argument: str, name: str, known: list[str]) -> InputError:
+def not_there(argument: str, name: str, known: list[str]) -> InputError:
+    """The error of a name that a pilot does not have."""
     return InputError(
         f"must be in the pilot, which has {join(known)}",
         argument=argument,

@@ -13,6 +13,7 @@ from verax._settings import settings
 from verax.common.faces import Record
 from verax.errors import InputError, passing
 from verax.inference.intervals import Interval
+from verax.scores.naming import METHODS_ELSEWHERE
 
 # The names of the methods in sentences, the simplest first.
 TITLES = {
@@ -59,6 +60,15 @@ MEANINGS = {
 # All of them, for what is said of any method.
 METHOD_TITLES = TITLES | TITLES_OF_LISTS | {BLEND: "the weighted average of all methods"}
 _UNDECIDED, _UNSEEN = "the choice differs between folds", "no recalibrated row is wrong"
+
+
+def methods_in_words() -> tuple[str, list[tuple[str, str]]]:
+    """The heading of a list of all methods of rows, and their names with what they are."""
+    pairs = []
+    for name, said in TITLES.items():
+        others = [other for other, known in METHODS_ELSEWHERE.items() if known == name]
+        pairs.append((name, f"{said}; elsewhere {', '.join(others)}" if others else said))
+    return "Methods of recalibration, for --method of `verax recalibrate`", pairs
 
 
 def undecided(interval: Interval, other: Interval, why: str = _UNDECIDED) -> Interval:

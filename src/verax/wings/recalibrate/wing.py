@@ -21,5 +21,6 @@ WING = Wing(
     },
     definitions="command:definitions",
     sections=("section.remedy:REMEDIES",),
+    words={"methods": "records:methods_in_words"},
     tutorial="docs/guide/recalibration.md",
 )

@@ -20,7 +20,7 @@ from verax.inputs.reading import OPTIONS, Reading, flag_of
 
 if TYPE_CHECKING:
     from verax.cli.schemas.building import Kinds
-    from verax.selection import History
+    from verax.wings.select.history import History
 
 
 @app.command(
@@ -92,7 +92,8 @@ def select(
 
     All metrics of that epoch are shown, and correlations with F1 and accuracy.
     """
-    from verax.selection import History, Selection
+    from verax.wings.select.choice import Selection
+    from verax.wings.select.history import History
 
     paths = [path for text in given for path in matching(text)]
     if len(paths) > 1:
@@ -119,7 +120,7 @@ def _of_predictions(
 ) -> History:
     """The history of files of predictions, one per epoch."""
     from verax.cli.opening import Opened
-    from verax.selection import History
+    from verax.wings.select.history import History
     from verax.wings.select.predictions import DEFAULT
 
     epochs = {}

@@ -13,7 +13,7 @@ import numpy as np
 from verax.analyses.bands import States
 from verax.analyses.binary import EventRows, ScannedRows, event_names
 from verax.analyses.dealing import dealt
-from verax.analyses.rates import COMPARED, RATES, Gaps, Rates, quantile_of
+from verax.analyses.rates import COMPARED, RATES, Gaps, Rates, quantile_of, rate_interval
 from verax.analyses.sampled import sampled_rows
 from verax.analyses.table import RowTable
 from verax.analyses.units import SamplingUnits
@@ -21,6 +21,7 @@ from verax.common.checks import check_count, check_flag
 from verax.errors import InputError
 from verax.inference.estimates import holm
 from verax.inference.intervals import check_confidence, check_seed
+from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
@@ -35,7 +36,7 @@ from verax.wings.decide.rates.chosen import (
     resampled,
     states_of,
 )
-from verax.wings.decide.rates.result import OperatingPoint, OperatingPoints, RateDifference, rate_of
+from verax.wings.decide.rates.result import OperatingPoint, OperatingPoints, Rate, RateDifference
 
 
 @reads
@@ -170,13 +171,13 @@ class _Known:
         rates, quantile = Rates(states, choice=chosen), quantile_of(states, confidence)
         caution = _caution(states) if chosen is None or chosen.exists else chosen.note
         values = tuple(
-            rate_of(
+            _rate(
                 name,
                 float(rates.value(name)[t]),
                 rates.limits(name, quantile)[:, t],
-                confidence,
-                _method(states) if chosen is None else chosen.method(name, _method(states)),
-                caution,
+                confidence=confidence,
+                method=_method(states) if chosen is None else chosen.method(name, _method(states)),
+                caution=caution,
             )
             for name in RATES
         )
@@ -187,6 +188,11 @@ class _Known:
         shares = (math.nan,) * 4 if math.isnan(threshold) else (tp, fp, fn, tn)
         choice = (None, "") if chosen is None else (chosen.per_fold, chosen.note)
         return OperatingPoint(model, self.event, threshold, values, shares, *choice)
+
+
+def _rate(name: str, value: float, ends: Floats, **how: Any) -> Rate:
+    """A rate with its interval."""
+    return Rate(name, value, rate_interval(name, value, ends, **how))
 
 
 def _method(states: States) -> str:
@@ -213,7 +219,8 @@ def _differences(
     gaps = {(a, b): Gaps(states, (choices.get(a), choices.get(b))) for (a, b), states in both.items()}
     differences = []
     first = next(iter(both.values()))
-    quantile, method, caution = quantile_of(first, confidence), _method(first), _caution(first)
+    quantile = quantile_of(first, confidence)
+    how: Any = {"confidence": confidence, "method": _method(first), "caution": _caution(first)}
     for name in COMPARED:
         values = {pair: gap.value(name) for pair, gap in gaps.items()}
         limits = {pair: gap.limits(name, quantile) for pair, gap in gaps.items()}
@@ -221,7 +228,7 @@ def _differences(
         for t in range(first.n_thresholds):
             for (a, b), p, q in zip(gaps, p_values[:, t].tolist(), holm(p_values[:, t]), strict=True):
                 value, ends = float(values[a, b][t]), limits[a, b][:, t]
-                interval = rate_of(name, value, ends, confidence, method, caution).interval
+                interval = rate_interval(name, value, ends, **how)
                 thresholds = float(at[a][t]), float(at[b][t])
                 differences.append(
                     RateDifference(a, b, event, thresholds, name, value, interval, p, float(q))

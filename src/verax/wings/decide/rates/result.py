@@ -363,14 +363,6 @@ def _value_of(name: str) -> Any:
     return lambda point: point[name]
 
 
-def rate_of(name: str, value: float, ends: Floats, confidence: float, method: str, caution: str) -> Rate:
-    """A rate with its interval."""
-    if math.isnan(value) or np.isnan(ends).any():
-        why = caution or f"{name} is undefined"
-        return Rate(name, value, Interval.undefined(why, method=method, confidence=confidence))
-    return Rate(name, value, Interval(*ends.tolist(), method=method, confidence=confidence, caution=caution))
-
-
 class CurveKind(NamedTuple):
     """The title, the axes and the name of the area of a kind of curve."""
 

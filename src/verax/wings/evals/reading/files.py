@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -482,42 +482,3 @@ def as_mapping(answers: Mapping[str, GradedAnswers], what: str) -> Any:
     by_model = {name: getattr(model_answers, what) for name, model_answers in answers.items()}
     lacking = [name for name, column in by_model.items() if column is None]
     return None if len(lacking) == len(by_model) else by_model
-
-
-def read_score_table(path: Files, request: Reading, names: Collection[str]) -> Any:
-    """The rows of a file as an Arrow table; columns of texts that are numbers are numbers, unless they are
-    those of `names`.
-    """
-    source = source_of(path, request)
-    table = whole_table(source)
-    for name in names:
-        if name not in table.column_names:
-            raise InputError(
-                f"There is no column {show(name)}",
-                argument="path",
-                kind="missing",
-                source=source.name,
-                found=f"there are {join(map(show, table.column_names))}",
-            )
-    for i, name in enumerate(table.column_names):
-        if name not in names and pa.types.is_string(table.schema.field(i).type):
-            numbers = _numbers(table.column(i).to_pylist(), request.decimal)
-            if numbers is not None:
-                table = table.set_column(i, name, pa.array(numbers, pa.float64()))
-    return table
-
-
-def _numbers(cells: list[str | None], decimal: str) -> list[float | None] | None:
-    """Cells as numbers, None where they are empty; None where one is not a number.
-
-    >>> _numbers(["0,5", ""], ","), _numbers(["a"], ".")
-    ([0.5, None], None)
-    """
-    numbers: list[float | None] = []
-    for cell in cells:
-        text = (cell or "").strip().replace(decimal, ".")
-        try:
-            numbers.append(float(text) if text else None)
-        except ValueError:
-            return None
-    return numbers

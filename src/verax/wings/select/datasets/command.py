@@ -84,7 +84,7 @@ def read_scores(
     given: list[str], reading: Reading, rows: str, models: str | None, scores: str | None
 ) -> tuple[Any, dict[str, Any]]:
     """A table of scores, and its columns: what its rows are, the models and the scores."""
-    from verax.wings.evals.reading.files import read_score_table
+    from verax.wings.select.datasets.files import read_score_table
 
     if len(given) > 1:
         raise InputError(
