@@ -243,21 +243,14 @@ class _Conclusion:
 
     def _read(self, *turns: str) -> dict[str, Any]:
         """What the sections of wings read in their turn, by their keys."""
-        return {
-            section.key: section.read(
-                Answered(
-                    self.handle,
-                    self.problem,
-                    self.plan,
-                    recipes=of_section(section, self.recipes),
-                    summaries=self.summaries,
-                    full=self.full,
-                    answers=of_section(section, self.summaries.by_name),
+        asked, found = (self.handle, self.problem, self.plan), dict[str, Any]()
+        for section in sections():
+            if section.turn in turns:
+                recipes, answers = (of_section(section, x) for x in (self.recipes, self.summaries.by_name))
+                found[section.key] = section.read(
+                    Answered(*asked, recipes, self.summaries, full=self.full, answers=answers)
                 )
-            )
-            for section in sections()
-            if section.turn in turns
-        }
+        return found
 
     def _forget_first(self) -> None:
         """Let go of the rows that the first sections were read from."""

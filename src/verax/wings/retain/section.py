@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -153,8 +154,13 @@ RETENTION = Retention()
 
 
 def _recipe(asked: Asked, model: str) -> CurveRecipe:
-    """What the curves of a model are made of."""
-    return _recipe_of(asked.problem, model, asked.handle.most_rows, asked.plan.seed)
+    """What the curves of a model are made of.
+
+    Files of text do not say how many rows they have, so that sums saved of them have no costly order.
+    """
+    sizes = (asked.handle.most_rows, math.inf)
+    recipes = [_recipe_of(asked.problem, model, n_rows, asked.plan.seed) for n_rows in sizes]
+    return next((recipe for recipe in recipes if asked.handle.knows(recipe)), recipes[0])
 
 
 def _keys(problem: Problem, n_rows: float) -> list[Rule | UncertaintyScore]:
