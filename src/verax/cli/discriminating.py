@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -12,8 +11,8 @@ from verax.cli.comparing import show_compared
 from verax.cli.models import open_models, paths_of
 from verax.cli.options import number_or_text
 from verax.cli.require import bounds_on_difference
+from verax.common.wings import answer_to
 from verax.errors import InputError, passing
-from verax.inference.findings import Verdict
 from verax.inputs.reading import Reading
 from verax.scores.naming import METRICS_ELSEWHERE, RANKINGS
 
@@ -51,25 +50,6 @@ def named_score(rules: list[str] | None, threshold: str | None) -> str | None:
     return known[0]
 
 
-@dataclass(frozen=True)
-class _ByRate:
-    """Rates of several models, compared by one of them."""
-
-    points: Any
-    rate: str
-
-    @property
-    def verdict(self) -> Verdict:
-        return self.points.verdict_by(self.rate)  # type: ignore[no-any-return]
-
-    def difference(self, a: str, b: str) -> Any:
-        return self.points.difference(a, b, self.rate)
-
-    def _text(self) -> str:
-        shown = [gap for gap in self.points.differences if gap.rate == self.rate]
-        return repr(replace(self.points, differences=tuple(shown)))
-
-
 def show_scores(
     score: str,
     threshold: str | None,
@@ -84,7 +64,6 @@ def show_scores(
 ) -> None:
     """Compare models by a ranking score or a rate, print the result, and hold it to bounds."""
     from verax.analyses.discrimination import ranking
-    from verax.wings.decide.rates.points import operating_points
 
     paths = paths_of(given, reading)
     bounds = bounds_on_difference(require, list(paths))
@@ -97,8 +76,9 @@ def show_scores(
         result = {"ranking": comparison.to_dict(stored=False)}
     else:
         how = {"ordered": ordered, "confidence": confidence, "seed": seed}
-        points = operating_points(rows.handle, threshold=number_or_text(threshold or "0.5"), **how)
-        comparison, result = _ByRate(points, score), {"rates": points.to_dict(stored=False)}
+        compared_by = answer_to("comparison by a rate")
+        comparison = compared_by(rows.handle, score, number_or_text(threshold or "0.5"), **how)
+        result = {"rates": comparison.points.to_dict(stored=False)}
     result |= {
         "files": dict(rows.files),
         **about.to_dict(),

@@ -34,6 +34,7 @@ WING = Wing(
     },
     outputs={"compare": "command:compared"},
     definitions="command:definitions",
+    answers={"comparison by a rate": "rates.compared:compare_rates"},
     sections=("section.sections:DECISIONS", "section.sections:CONFIDENCE"),
     saved=("cells",),
     tutorial="docs/guide/decisions.md",
