@@ -65,7 +65,7 @@ class Fined:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnswerAlone:
     """A rule that looks at the answer alone: at the classes that a list puts first, valid or not."""
 
     rule: Formula
@@ -81,7 +81,7 @@ class Answered:
 @formula_for.register
 def _(_rows: ListRows, rule: Formula) -> Formula:
     if getattr(rule, "answer_alone", False):
-        return Answered(rule)
+        return AnswerAlone(rule)
     return rule if {"invalid", "answered"} & rule.needs else Fined(rule)
 
 

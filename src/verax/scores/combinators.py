@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from verax.common.checks import MOST_SETS, check_choice, check_n_classes, check_number
-from verax.engines.lists import FINE, Answered
+from verax.engines.lists import FINE, AnswerAlone
 from verax.engines.stats import RowStats
 from verax.errors import InputError, RuleError, show
 from verax.inputs.arrays import Array
@@ -282,12 +282,12 @@ class Padded(Rule):
     @property
     def needs(self) -> frozenset[str]:
         if self.rule.answer_alone:
-            return Answered(self.rule).needs
+            return AnswerAlone(self.rule).needs
         return self.rule.needs | {"invalid"}
 
     def formula(self, stats: RowStats) -> Array:
         if self.rule.answer_alone:
-            return stats.loss(Answered(self.rule))
+            return stats.loss(AnswerAlone(self.rule))
         if self.fine == math.inf:
             # The product of infinity and zero would be undefined: this is 0 / 1, or 1 / 0.
             return stats.loss(self.rule) + stats.invalid / (1 - stats.invalid)
