@@ -299,6 +299,7 @@ class Offenders:
     rows: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     found: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    amounts: list[np.ndarray[Any, Any]] = field(default_factory=list)
 
     @property
     def numbers(self) -> np.ndarray[Any, Any]:
@@ -306,6 +307,13 @@ class Offenders:
         import numpy as np
 
         return np.concatenate([np.zeros(0, np.int64), *self.found])
+
+    @property
+    def sizes(self) -> np.ndarray[Any, Any]:
+        """What all these rows have of forecasts: their sums, or the numbers of a single column."""
+        import numpy as np
+
+        return np.concatenate([np.zeros(0), *self.amounts])
 
     def add(
         self, mask: np.ndarray[Any, Any], values: Sequence[Any] | np.ndarray[Any, Any], start: int
@@ -316,6 +324,8 @@ class Offenders:
         rows = np.flatnonzero(mask)
         self.count += int(rows.size)
         self.found.append(start + rows)
+        if self.argument == "p" and self.kind in ("sum", "sign"):
+            self.amounts.append(np.asarray(values, float)[rows])
         for i in rows[: SHOWN_ROWS - len(self.rows)]:
             self.rows.append(start + int(i))
             self.values.append(values[i])

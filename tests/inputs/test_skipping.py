@@ -293,3 +293,34 @@ def test_outcomes_that_count_from_one_are_refused_also_where_invalid_rows_are_le
     with pytest.raises(vx.InputError, match="The labels seem to count from 1"):
         vx.evaluate(y, p, invalid="skip")
     assert vx.evaluate([*y, 0], [*p, p[0]], invalid="skip").n_skipped == 16
+
+
+PERCENT = np.array([[90.0, 10], [20, 80], [np.nan, 100], [40, 60], [0.5, 0.5], [1, 0]])
+
+
+@pytest.mark.parametrize("p", [PERCENT, PERCENT[:, 1]], ids=["two columns", "one column"])
+def test_percentages_are_not_left_out_as_if_the_rest_were_probabilities(p, write, change):
+    y = [0, 1, 1, 1, 0, 0]
+    with pytest.raises(vx.InputError, match=r"rows look like percentages\. If so, divide them by 100"):
+        vx.evaluate(y, p, invalid="skip")
+    columns = p.reshape(6, -1)
+    names = ["p_0", "p_1"][: columns.shape[1]]
+    rows = [
+        f"{k}," + ",".join("" if x != x else repr(float(x)) for x in row)
+        for k, row in zip(y, columns, strict=True)
+    ]
+    path = write("\n".join([",".join(["label", *names]), *rows]) + "\n")
+    for held in (2**20, 2):
+        change(held_up_to=held, held_bytes_up_to=held)
+        rows = vx.scan(path, target="label", probs=names, invalid="skip")
+        with pytest.raises(vx.InputError, match=r"look like percentages\. Pass percent=True if so"):
+            vx.evaluate(rows)
+    read = vx.scan(path, target="label", probs=names, invalid="skip", percent=True)
+    # Of two columns those that sum to less than 100 are left out, and the one with a blank.
+    assert vx.evaluate(read).n_skipped == (3 if p.ndim == 2 else 0)
+
+
+def test_a_few_percentages_among_probabilities_are_left_out_by_that_name():
+    p = np.r_[np.full(200, 0.3), 30.0]
+    found = vx.evaluate(np.arange(201) % 2, p, invalid="skip")
+    assert found.skipped.reasons == {"probabilities that look like percentages": 1}

@@ -114,7 +114,9 @@ class ArrayFile(Source):
         p, y = arrays[self.roles.probs[0]], arrays[self.roles.target]
         survey = InvalidRows(len(p))
         if self._single and not self._logits:
-            survey.add(~is_probability(shares(p.reshape(-1), self._request)), REASONS["p", "sign"])
+            numbers = shares(p.reshape(-1), self._request)
+            odd = np.flatnonzero(~is_probability(numbers))
+            survey.add_numbers(odd, numbers[odd])
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if self._kind == TEXT:
             texts, codes = np.unique(y, return_inverse=True)

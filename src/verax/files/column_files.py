@@ -117,7 +117,8 @@ class ColumnReader:
             if self.single and not self.request.logits:
                 usable = np.flatnonzero(~bad)
                 p = shares(arrow.side_by_side([column.take(usable)], [place]), self.request)[:, 0]
-                survey.add(usable[~is_probability(p)], REASONS["p", "sign"])
+                odd = ~is_probability(p)
+                survey.add_numbers(usable[odd], p[odd])
         if roles.counted:
             for name in roles.raters:
                 survey.add(arrow.unusable(table[name], self._place(name, "raters")), REASONS["y", "sign"])

@@ -111,6 +111,8 @@ class Source(ABC):
                 if self.rescaled is not None:
                     self.rescaled += whole.rescaled()
                 yield whole
+        if self.skipped is not None:
+            self.skipped.refuse_percentages("probs", str(self.path))
         if not start:
             raise InputError(NO_ROWS, argument="path", kind="file", source=self.path)
         if not left:

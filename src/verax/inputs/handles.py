@@ -637,6 +637,8 @@ class Handle(ABC):
             The summaries, by the same names.
         """
         summaries = self._summarise(recipes)
+        if summaries.skipped is not None:
+            summaries.skipped.refuse_percentages("probs", self.name)
         if not summaries.n_rows:
             none = NO_VALID_ROW if summaries.skipped is not None and summaries.skipped.count else NO_ROWS
             left_out = "" if summaries.skipped is None else str(summaries.skipped)

@@ -19,7 +19,7 @@ from verax.common.results import Result
 from verax.common.specs import RowNumbers, Spec, Whole
 from verax.common.stored import Sizes, mapping, text, whole
 from verax.common.summaries import Summary, merges
-from verax.errors import SHOWN_ROWS, InputError, Offenders, join
+from verax.errors import SHOWN_ROWS, InputError, Offenders, Remedy, join, passing
 from verax.inputs.arrays import (
     Array,
     Bools,
@@ -43,11 +43,15 @@ PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids", "time", "fol
 NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # The number of row numbers that are kept when parts of a file are merged.
 _KEPT = 10_000
+_DIVIDE = Remedy("If so, divide them by 100.")
+# How far from 100 percentages may sum, by rounding.
+_NEAR_100 = 2.0
 # Why a row is invalid, by the argument and the kind of its error.
 REASONS = {
     ("p", "finite"): "probabilities that are missing or not finite",
     ("p", "sign"): "probabilities below 0 or above 1",
     ("p", "sum"): "probabilities that do not sum to 1",
+    ("p", "percent"): "probabilities that look like percentages",
     ("sets", "label"): "sets that are missing or name unknown classes",
     ("weights", "sign"): "weights that are missing, negative or not finite",
     ("y", "label"): "outcomes not among the classes",
@@ -129,6 +133,18 @@ class Skipped(Summary, kind="skipped rows"):
             "biased if the rows left out are easier or harder than these"
         )
 
+    def refuse_percentages(self, argument: str, source: str = "") -> None:
+        """Refuse rows of which many look like percentages: the others are likely to be percentages, too."""
+        n = self.reasons.get(REASONS["p", "percent"], 0)
+        if n > MANY * self.n_given:
+            raise InputError(
+                "must hold probabilities",
+                argument=argument,
+                found=f"{n:,} of {self.n_given:,} rows look like percentages",
+                source=source,
+                remedies=[_DIVIDE if argument == "p" else passing("if so", percent=True)],
+            )
+
     def __add__(self, other: Skipped) -> Skipped:
         """The rows left out of both parts; the order of parts does not matter."""
         return self.merge(other)
@@ -176,7 +192,21 @@ class InvalidRows:
     def add_offenders(self, broken: list[Offenders], kept: Ints) -> None:
         """Add the invalid rows that a check named among the rows `kept`."""
         for offenders in broken:
-            self.add(kept[offenders.numbers], REASONS[offenders.argument, offenders.kind])
+            rows = kept[offenders.numbers]
+            if offenders.argument == "p" and offenders.kind == "sum":
+                self._add_unless_percent(rows, np.abs(offenders.sizes - 100) <= _NEAR_100, "sum")
+            elif offenders.argument == "p" and offenders.kind == "sign":
+                self.add_numbers(rows, offenders.sizes)
+            else:
+                self.add(rows, REASONS[offenders.argument, offenders.kind])
+
+    def add_numbers(self, rows: Ints, p: Array) -> None:
+        """Add rows of a single column whose numbers are no probabilities."""
+        self._add_unless_percent(rows, (p > 1) & (p <= 100), "sign")
+
+    def _add_unless_percent(self, rows: Ints, percent: Bools, kind: str) -> None:
+        self.add(rows[percent], REASONS["p", "percent"])
+        self.add(rows[~percent], REASONS["p", kind])
 
     @property
     def bad(self) -> Bools:
@@ -383,6 +413,8 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
             raise about_y.error(*rows.outcomes.remedies())
         survey.add_offenders(broken, first)
     kept = survey.kept
+    if not part:
+        survey.skipped().refuse_percentages("p")
     if not len(kept) and not part:
         raise InputError(
             "must have at least one valid row", argument="p", kind="length", found=str(survey.skipped())
