@@ -18,7 +18,7 @@ import numpy as np
 
 import verax as vx
 from recording import Data, run
-from verax.display.panels import COLOURS
+from verax.display.plots import COLOURS
 
 HERE = Path(__file__).parent
 PLACES = ("place 1", "place 2", "place 3", "whole list")

@@ -37,7 +37,7 @@ from selection_runs import (
     write,
 )
 from selection_training import save_problems, train
-from verax.display.panels import COLOURS
+from verax.display.plots import COLOURS
 from verax.selection import History
 
 mpl.use("Agg")

@@ -9,7 +9,7 @@ from darkfigures import save_both
 from fast import FAST
 
 import verax as vx
-from verax.display.panels import COLOURS
+from verax.display.plots import COLOURS
 
 BELIEF = np.array([0.6, 0.4])
 
@@ -172,10 +172,11 @@ def inference(plt):
 
 def simulations(plt):
     """The two simulations of Ahmadian et al., as `verax reproduce ahmadian --plot` draws them."""
-    from verax.wings.theory.papers.figures import draw_shares
+    from verax.display.plots import draw
+    from verax.wings.theory.papers.figures import shares_sheet
     from verax.wings.theory.papers.simulation import PRINTED, TITLES, simulate
 
-    return draw_shares(simulate(rounds=40), PRINTED, TITLES)
+    return draw(shares_sheet(simulate(rounds=40), PRINTED, TITLES))
 
 
 def _plain(figure):

@@ -485,11 +485,90 @@ def test_the_page_of_a_monitor_fits_phones_and_screens(browser, tmp_path):
             <= 0
         )
         shown = "return [...document.querySelectorAll('svg')].filter(x => x.clientWidth)"
-        labels = browser.run(f"{shown}.map(x => x.role + ': ' + x.ariaLabel)")
-        assert len(labels) == 2 + 4
-        assert all(label.startswith("img: ") and len(label) > 30 for label in labels)
+        drawn = f"{shown}.filter(x => x.dataset.plot)"
+        named = browser.run(f"{drawn}.map(x => [x.role, x.querySelector('desc').textContent])")
+        assert len(named) == 2 + 4
+        assert all(role == "img" and len(said) > 20 for role, said in named)
         widest = (
             f"return Math.max(...{shown.removeprefix('return ')}.map(x => x.getBoundingClientRect().right))"
         )
         assert browser.run(widest) <= width
+    assert browser.complaints() == []
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A page of a monitor, which is nothing but figures and tables."""
+    monitor, rng = vx.Monitor(0.4), np.random.default_rng(0)
+    for day in range(12):
+        monitor.update(rng.integers(0, 3, 30), rng.dirichlet(np.ones(3), 30), time=day)
+    path = tmp_path_factory.mktemp("plain") / "monitor.html"
+    save_monitor_page(monitor, path)
+    return path, monitor
+
+
+TIP = "const tip = document.querySelector('.tip'); return tip.hidden ? null : tip.textContent"
+
+
+def test_figures_tell_their_values_by_pointer_and_arrow_keys(browser, plain):
+    from selenium.webdriver.common.keys import Keys
+
+    path, monitor = plain
+    browser.driver.get(path.as_uri())
+    browser.complaints()
+    assert browser.run(TIP) is None
+    box = browser.run(
+        """const svg = document.querySelector("#losses svg");
+           svg.scrollIntoView({block: "center"});
+           const box = svg.getBoundingClientRect();
+           const [left, top, width, height] = svg.dataset.plot.split(" ").map(Number);
+           return [box.x + left + 2, box.y + top + height / 2, box.x + left + width - 2]"""
+    )
+    steps = monitor.history.lines
+    for x, step in ((box[0], steps[0]), (box[2], steps[-1])):
+        browser.command("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=box[1])
+        browser.settle()
+        assert f"{step.loss:.5g}" in browser.run(TIP)
+        assert f"time: {step.time}" in browser.run(TIP)
+    browser.run("document.querySelector('#losses svg').focus()")
+    browser.press(Keys.HOME)
+    first = browser.run(TIP)
+    assert f"{steps[0].loss:.5g}" in first
+    browser.press(Keys.ARROW_RIGHT)
+    assert f"{steps[1].loss:.5g}" in browser.run(TIP)
+    browser.press(Keys.ARROW_LEFT)
+    assert browser.run(TIP) == first
+    assert browser.run("return document.querySelectorAll('.target').length") == 1
+    browser.press(Keys.ESCAPE)
+    assert browser.run(TIP) is None
+    assert browser.complaints() == []
+
+
+def test_figures_can_be_taken_along(browser, plain):
+    path, monitor = plain
+    browser.driver.get(path.as_uri())
+    browser.complaints()
+    saved = """const [done] = arguments, found = {};
+        const waiting = new Set(["losses.svg", "losses.png", "losses.csv"]), make = URL.createObjectURL;
+        let last;
+        URL.createObjectURL = (blob) => { last = blob; return make(blob); };
+        HTMLAnchorElement.prototype.click = async function () {
+            const name = this.download, blob = last;
+            const bytes = new Uint8Array(await blob.arrayBuffer());
+            const content = name.endsWith("png") ? [...bytes.slice(0, 8)] : await blob.text();
+            found[name] = [blob.type, content, bytes.length];
+            waiting.delete(name);
+            if (!waiting.size) done(found);
+        };
+        for (const button of document.querySelectorAll("#losses .get button")) button.click();"""
+    found = browser.driver.execute_async_script(saved)
+    assert found["losses.png"][1] == list(b"\x89PNG\r\n\x1a\n")
+    assert found["losses.png"][2] > 5000
+    kind, svg, _ = found["losses.svg"]
+    assert kind == "image/svg+xml"
+    assert "rgb(" in svg
+    assert "var(" not in svg
+    table = found["losses.csv"][1].splitlines()
+    assert table[0].count(",") == table[1].count(",") > 2
+    assert any(f'"{monitor.history.lines[0].loss:.5g}"' in line for line in table)
     assert browser.complaints() == []

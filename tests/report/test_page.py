@@ -201,12 +201,17 @@ def test_plain_pages_have_every_number_of_their_drawings_in_words():
     page = Page(html)
     assert "site = north" in page.text
     assert f"an alarm needs {monitor.threshold:.3g}" in page.text
-    # Steps at equal distances have labels: at most eight of them on screens.
-    wide = html.split('<div class="wide">')[1].split("</svg>")[0]
-    labels = [int(text) for text in re.findall(r'y="254"[^>]*>(\d+)</text>', wide)]
-    assert labels == list(range(0, 20, 3))
-    assert {svg.get("role") for svg in page.all("svg")} == {"img"}
-    assert all(len(svg.get("aria-label")) > 30 for svg in page.all("svg"))
+    # Steps at equal distances have labels.
+    wide = html.split('<div class="large">')[1].split("</svg>")[0]
+    labels = [int(text) for text in re.findall(r'text-anchor="middle">(\d+)</text>', wide)]
+    assert labels == list(range(0, 20, labels[1] - labels[0]))
+    assert len(labels) > 3
+    drawings = [svg for svg in page.all("svg") if "data-plot" in svg]
+    assert {svg.get("role") for svg in drawings} == {"img"}
+    assert len(page.all("desc")) == len(drawings)
+    assert all(svg.get("aria-hidden") for svg in page.all("svg") if svg not in drawings)
+    for step in monitor.history.lines:
+        assert f"{step.loss:.4f}" in page.text
 
 
 def test_the_page_of_grades_has_reliability_and_worst_answers():
@@ -218,7 +223,7 @@ def test_the_page_of_grades_has_reliability_and_worst_answers():
     text = Page(html).text
     assert "id q1: grade 0, confidence 0.95" in text
     assert "(495 in all)" in text
-    assert "Share of right answers (vertical) by confidence (horizontal)." in text
+    assert "share of right answers by confidence" in text
     assert "How the file was read" in text
     # Labels that are numbers are in their order.
     assert html.index(">9</text>") < html.index(">10</text>")

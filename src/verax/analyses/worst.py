@@ -80,7 +80,8 @@ class Worst(Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.cases import DrawnCase, draw_cases
+        from verax.display.cases import DrawnCase, cases_sheet
+        from verax.display.plots import draw
 
         check_count("n", n)
         names = None if self.classes is None else [text_of(name) for name in self.classes]
@@ -91,7 +92,7 @@ class Worst(Tabled, MaySkip):
             )
             for case in self.cases[:n]
         ]
-        return draw_cases(drawn, ordered=parse(self.rule).ordinal)
+        return draw(cases_sheet(drawn, ordered=parse(self.rule).ordinal))
 
     def _frame(self) -> Table:
         """One line per case, with its forecast as the columns p_0, p_1, ...; of a list, listed_1, p_1, ..."""

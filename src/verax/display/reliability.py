@@ -1,4 +1,4 @@
-"""Reliability diagrams as small multiples: one panel per class or threshold."""
+"""Reliability diagrams: a figure per class or threshold."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.panels import COLOURS, MOST_PANELS, grid_shape, label_below, panels, plain_texts
+from verax.display.axes import Axis
+from verax.display.figures import MOST_FIGURES, Figure, Sheet, widths
+from verax.display.marks import Band, Line, Mark, Row, Strip
 
-# The height of the tallest bar of the histogram, and up to how many forecasts each is marked.
-_BARS = 0.2
+# Up to how many forecasts each is marked.
 _POINTS = 30
+_FORECAST = Axis("forecast probability", -0.02, 1.02, ticks=(0.0, 0.5, 1.0))
+_HAPPENED = Axis("frequency of the event", 0, 1.02, ticks=(0.0, 0.5, 1.0))
 
 
 class EventParts(Protocol):
@@ -52,54 +55,48 @@ class EventDiagram(Protocol):
     def title_of(self, curve: Any, /) -> str: ...
 
 
-@plain_texts
-def draw_reliability(diagram: EventDiagram, curves: Sequence[PlottedCurve]) -> Any:
-    """All curves in one figure: diagonal, band, curve, histogram, components."""
+def reliability_sheet(diagram: EventDiagram, curves: Sequence[PlottedCurve]) -> Sheet:
+    """All curves: diagonal, band, curve, histogram, components."""
     shown = list(curves)
-    if len(shown) > MOST_PANELS:
-        worst = sorted(shown, key=lambda curve: -curve.components.miscalibration)[:MOST_PANELS]
+    if len(shown) > MOST_FIGURES:
+        worst = sorted(shown, key=lambda curve: -curve.components.miscalibration)[:MOST_FIGURES]
         shown = [curve for curve in shown if curve in worst]
-    n_columns = grid_shape(len(shown))[1]
-    side = {1: 3.8, 2: 3.2, 3: 2.25}.get(n_columns, 1.8)
-    figure, axes = panels(len(shown), width=side, height=side, share_y=True)
     tallest = max(float(curve.histogram.max()) for curve in shown)
-    for ax, curve in zip(axes, shown, strict=True):
-        _panel(ax, curve, tallest, small=n_columns > 3)
-        ax.set_title(diagram.title_of(curve), fontsize=9)
-    note = "bars: how often each was forecast"
-    if diagram.resamples:
-        note = f"band: {100 * diagram.confidence:g}% of calibrated forecasts; {note}"
-    parts = "MCB: miscalibration, DSC: discrimination, UNC: uncertainty"
-    label_below(figure, f"forecast probability\n({note};\n{parts})")
-    figure.supylabel("frequency of the event", fontsize=8)
-    if len(shown) < len(curves):
-        figure.suptitle(f"the {len(shown)} of {len(curves)} with the largest miscalibration", fontsize=10)
-    return figure
-
-
-def _panel(ax: Any, curve: PlottedCurve, tallest: float, *, small: bool) -> None:
-    edges = np.linspace(0, 1, len(curve.histogram) + 1)
-    heights = _BARS * curve.histogram / tallest
-    ax.bar(edges[:-1], heights, np.diff(edges), align="edge", color="#cccccc", linewidth=0, zorder=1)
-    ax.plot([0, 1], [0, 1], color="#777777", linewidth=0.8, linestyle="--", zorder=2)
-    if curve.band is not None:
-        ax.fill_between(curve.forecast, *curve.band, color=COLOURS[0], alpha=0.18, linewidth=0, zorder=2)
-    x, y = _corners(curve)
-    marker = "o" if len(curve.forecast) <= _POINTS else None
-    ax.plot(x, y, color=COLOURS[1], linewidth=1.5, marker=marker, markersize=3, zorder=3)
-    parts = curve.components
-    text = "\n".join(
-        f"{name} {value:z.4f}"
-        for name, value in (
-            ("MCB", parts.miscalibration),
-            ("DSC", parts.discrimination),
-            ("UNC", parts.uncertainty),
-        )
+    left = f"the {len(shown)} of {len(curves)} with the largest miscalibration"
+    return Sheet(
+        [reliability_figure(diagram, curve, tallest).bare() for curve in shown],
+        size=widths(len(shown), 3.8, 3.2, 2.25 if len(shown) <= 9 else 1.8),
+        title=left if len(shown) < len(curves) else "",
+        note="MCB: miscalibration, DSC: discrimination, UNC: uncertainty",
+        x=_FORECAST.label,
+        y=_HAPPENED.label,
+        shared="xy",
+        key="above",
     )
-    ax.text(0.04, 0.96, text, transform=ax.transAxes, va="top", fontsize=6.5 if small else 8, zorder=4)
-    ax.set(xlim=(-0.02, 1.02), ylim=(0, 1.02), aspect="equal")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"], fontsize=8)
+
+
+def reliability_figure(diagram: EventDiagram, curve: PlottedCurve, tallest: float | None = None) -> Figure:
+    """One curve; `tallest` is the largest count of the histograms beside it."""
+    edges = np.linspace(0, 1, len(curve.histogram) + 1)
+    x, y = _corners(curve)
+    marks: list[Mark] = [
+        Strip("how often each was forecast", edges, curve.histogram, tallest),
+        Line("calibrated", [0, 1], [0, 1], "soft", dash=1),
+        Line("observed", x, y, 1, dash=0, dots=len(curve.forecast) <= _POINTS),
+    ]
+    if curve.band is not None:
+        band = f"{100 * diagram.confidence:g}% of calibrated forecasts"
+        marks.append(Band(band, curve.forecast, *curve.band))
+    parts = curve.components
+    named = {"MCB": parts.miscalibration, "DSC": parts.discrimination, "UNC": parts.uncertainty}
+    inside = "\n".join(f"{name} {value:z.4f}" for name, value in named.items())
+    facts = [
+        Row("miscalibration", parts.miscalibration),
+        Row("discrimination", parts.discrimination),
+        Row("uncertainty", parts.uncertainty),
+    ]
+    title = diagram.title_of(curve)
+    return Figure(title, marks, _FORECAST, _HAPPENED, facts=facts, inside=inside, square=True)
 
 
 def _corners(curve: PlottedCurve) -> tuple[Any, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from verax.display.figures import Line, Panel
 from verax.report.charts import DASHES, FORMAT, SERIES, WIDE_LEGEND, Values, finite, labelled, told_apart
+from verax.report.panels import Line, Panel
 from verax.report.vega import Spec, category, chart, end, layer, number, rows_of
 
 # The dashes of lines to compare with.

@@ -1,4 +1,4 @@
-"""Plain pages: one HTML file with tables and drawings, no script and no other file."""
+"""Plain pages: one HTML file with tables and figures, and no other file."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from verax._version import __version__
 from verax.common.texts import visible
 from verax.display.tables import Table
 from verax.display.writing import written
+from verax.report.figures import figure_script, figure_style, policy_for
 
 # Tables up to this number of lines are open.
 _OPEN = 12
 # The hyphen of a negative number, which is written as a minus.
 _HYPHEN = re.compile(r"(?<![\w.)])-(?=[\d.∞])")
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def plain_page(title: str, lines: Sequence[str], source: str) -> str:
     """A page of these parts, with its title above and its version and source below."""
-    style = (files("verax.report") / "templates" / "plain.css").read_text(encoding="utf-8")
+    style = (files("verax.report") / "templates" / "plain.css").read_text(encoding="utf-8") + figure_style()
+    script = figure_script()
     foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy_for(script)}">'
         f"<title>{escape(title)}</title><style>{style}</style>"
     )
     body = "\n".join([f"<h1>{escape(title)}</h1>", *lines, f"<footer>{foot}</footer>"])
-    page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
+    body = f"<main>{body}</main><script>{script}</script>"
+    page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
     return visible(page)
 
 

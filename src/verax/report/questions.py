@@ -1,15 +1,18 @@
-"""The page of a comparison by questions: one HTML file with drawings, no script."""
+"""The page of a comparison by questions: one HTML file with figures."""
 
 from __future__ import annotations
 
+import math
 from html import escape
 from pathlib import Path
 
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.tables import grade_named, in_grades
-from verax.analyses.words import title_of
-from verax.display.figures import Dot
-from verax.report.drawings import intervals
+from verax.analyses.words import number, title_of
+from verax.display.axes import Axis
+from verax.display.figures import rows_figure
+from verax.display.marks import Ranges, Row, Rule
+from verax.report.figures import figure_html
 from verax.report.plain import plain_page, save_page, table_of
 
 # Of more models or differences the first are drawn.
@@ -36,8 +39,8 @@ def question_page(comparison: Comparison, *, title: str = "Which model is better
     heading = comparison._heading().removeprefix("verax comparison: ")
     lines = [f'<p class="verdict">{escape(comparison.verdict)}</p>', f'<p class="soft">{escape(heading)}</p>']
     lines += [f"<p>{escape(note)}</p>" for note in comparison.notes]
-    for rule in comparison.models:
-        lines += _models(comparison, rule)
+    for i, rule in enumerate(comparison.models):
+        lines += _models(comparison, rule, f"rule-{i}")
     lines += [
         "<h2>Numbers</h2>",
         *(table_of(table, table.title or "Differences") for table in comparison._tables()),
@@ -60,33 +63,37 @@ def save_question_page(comparison: Comparison, path: str | Path, *, source: str 
     save_page(question_page(comparison, source=source), path)
 
 
-def _models(comparison: Comparison, rule: str) -> list[str]:
+def _models(comparison: Comparison, rule: str, ident: str) -> list[str]:
     """Mean grades or losses of models with their intervals, best first, and their differences."""
     shown = in_grades(comparison)
     graded = grade_named(rule) is not None
     level = f"{100 * comparison.confidence:g}%"
     what = "Mean grade" if graded else f"Mean {title_of(rule)}"
     better = "higher" if graded else "lower"
-    means = [Dot(line.name, line.mean, *line.interval) for line in shown.models[rule][:_MOST]]
+    interval = f"{level} confidence interval"
+    rows = [_finite(Row(line.name, line.mean, *line.interval)) for line in shown.models[rule][:_MOST]]
     gaps = [
-        Dot(
-            f"{line.a} − {line.b}",
-            line.difference,
-            line.interval.low,
-            line.interval.high,
-            line.p_adjusted < 1 - comparison.confidence,
+        _finite(
+            Row(
+                f"{line.a} − {line.b}",
+                line.difference,
+                line.interval.low,
+                line.interval.high,
+                line.p_adjusted < 1 - comparison.confidence,
+            )
         )
         for line in shown.differences[rule][:_MOST]
     ]
-    drawn = [
-        f"<h2>{escape(what)}</h2>",
-        intervals(means, f"{what} with {level} confidence intervals ({better} is better)."),
-    ]
+    means = rows_figure("", Ranges(what, rows, interval), Axis(f"{what}, {better} is better"), "Model")
+    drawn = [f"<h2>{escape(what)}</h2>", figure_html(means, f"{ident}-means")]
     if gaps:
-        caption = (
-            f"Differences with {level} confidence intervals; "
-            f"{'positive: the first is better' if graded else 'negative: the first is better'}; orange: "
-            "significant (Holm)."
-        )
-        drawn += ["<h3>Differences</h3>", intervals(gaps, caption, mark=0.0)]
+        x = Axis(f"difference; {'positive' if graded else 'negative'}: the first is better")
+        ranges = Ranges("difference", gaps, interval, "significant (Holm)")
+        differences = rows_figure("", ranges, x, "Models", Rule("no difference", "x", 0.0))
+        drawn += ["<h3>Differences</h3>", figure_html(differences, f"{ident}-differences")]
     return drawn
+
+
+def _finite(row: Row) -> Row:
+    """A row that says in words what cannot be drawn."""
+    return row if math.isfinite(row.value) else row._replace(note=number(row.value))

@@ -74,6 +74,8 @@ def test_more_periods_than_a_table_can_show_are_refused():
 
 
 def test_the_figure_shows_losses_and_accuracy():
-    losses, below = vx.over_time(Y, P, time=DAY, every="month").plot().axes
+    figure = vx.over_time(Y, P, time=DAY, every="month").plot()
+    losses, _ = figure.axes
     assert losses.get_ylabel() == "mean brier"
-    assert [text.get_text() for text in below.get_legend().get_texts()] == ["confidence", "accuracy"]
+    key = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert key == ["mean with its 95% interval", "confidence", "accuracy"]

@@ -145,7 +145,7 @@ def test_the_table_the_frame_and_the_figure_say_the_same():
         found.trial("beta")
     (axes,) = found.plot().axes
     drawn_at = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
-    assert drawn_at == pytest.approx([100 * trial.gain.share for trial in found.trials[1:]])
+    assert drawn_at == pytest.approx([trial.gain.share for trial in found.trials[1:]])
     plt.close("all")
 
 

@@ -345,7 +345,8 @@ def test_figures(rules, tmp_path):
     assert len(ax.lines) == (1 if len(rules) == 1 else 3 * len(rules))
     assert len(ax.collections) == len(rules)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels[-1].startswith(rules[-1])
+    named = [label.partition(":")[0] for label in labels if not label.startswith("95%")]
+    assert named == [f"by {rule}" for rule in rules]
     ax.figure.savefig(tmp_path / "curve.png")
     mpl.pyplot.close(ax.figure)
     (single,) = vx.retention(y, p, rule="rps").plot().axes

@@ -285,7 +285,7 @@ def test_the_plot_marks_every_optimum(history, against, tmp_path):
         best = history.best(name)
         star = next(line for line in ax.lines if line.get_marker() == "*")
         assert star.get_xydata().tolist() == [[best.epoch, best.value]]
-        assert ax.get_title(loc="left").startswith(f"{name}: epoch {best.epoch}")
+        assert ax.get_title().startswith(f"{name}: epoch {best.epoch}")
         assert name in rules
     figure.savefig(tmp_path / "history.png")
     assert (tmp_path / "history.png").stat().st_size > 5000

@@ -149,8 +149,8 @@ def plt():
 
 
 def texts(ax):
-    legend = ax.get_legend()
-    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+    legends = [ax.get_legend(), *ax.figure.legends]
+    return [text.get_text() for legend in legends if legend is not None for text in legend.get_texts()]
 
 
 def test_triangles_have_a_panel_for_each_outcome(plt):

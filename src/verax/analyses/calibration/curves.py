@@ -216,9 +216,11 @@ class Reliability(Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.reliability import draw_reliability
+        from verax.display.plots import draw
+        from verax.display.reliability import reliability_sheet
 
-        return draw_reliability(self, self.curves if names is None else [self[name] for name in names])
+        curves = self.curves if names is None else [self[name] for name in names]
+        return draw(reliability_sheet(self, curves))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -89,9 +89,11 @@ class ScoreMap(Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.comparisons import draw_score_map
+        from verax.display.comparisons import score_map_figure
+        from verax.display.figures import Sheet
+        from verax.display.plots import draw
 
-        return draw_score_map(self, ax)
+        return draw(Sheet([score_map_figure(self)], size=(5.1, 3.7)), ax)
 
     def _tables(self) -> list[Table]:
         columns = [

@@ -15,7 +15,7 @@ from verax.display.tables import Column, FrameKind, Table
 from verax.inference.intervals import with_ends
 
 if TYPE_CHECKING:
-    from verax.display.figures import Dot
+    from verax.display.figures import Figure, Sheet
 
 # Of more models the best are drawn.
 _MOST_DRAWN = 30
@@ -166,33 +166,50 @@ class RankedModels:
         matplotlib.figure.Figure
             The figure. If there are more than 30 models, it shows the best.
         """
-        from verax.display.comparisons import draw_ranking
+        from verax.display.plots import draw
 
         names = list(self.models) if rules is None else list(rules)
         for name in names:
             self._of(self.models, name)
-        drawn, level = self._drawn(), f"{100 * self.confidence:g}%"
-        better = list(dict.fromkeys(map(drawn.better, names)))
-        titles = [name if len(better) == 1 else f"{name}: {drawn.better(name)}" for name in names]
-        most = max(len(self.models[name]) for name in names)
-        note = f"\n(bars: {level} intervals of the difference from the best model (dashed)"
-        note += ", not adjusted" if most > 2 else ""
-        note += "; grey: significantly worse" + (" after Holm's correction)" if most > 2 else ")")
-        x = f"{better[0] if len(better) == 1 else ''}{note if most > 1 else ''}".strip()
-        return draw_ranking(dict(zip(titles, map(drawn._dots, names), strict=True)), x)
+        return draw(self._sheet(names))
 
-    def _dots(self, rule: str) -> list[Dot]:
-        """The models under a rule, as they are drawn: with intervals of the differences from the best."""
-        from verax.display.figures import Dot
+    def _sheet(self, rules: Sequence[str]) -> Sheet:
+        """The models under each rule."""
+        from verax.display.figures import Sheet, row_height
 
-        best, *others = self.models[rule][:_MOST_DRAWN]
-        dots = [Dot(best.name, best.mean, note=_infinite(best))]
+        better = list(dict.fromkeys(map(self._drawn().better, rules)))
+        figures = [self._figure(rule, alone=len(better) == 1).bare() for rule in rules]
+        columns = min(len(figures), 2)
+        longest = max(len(figure.y.names) for figure in figures)
+        size = (6.2 if columns == 1 else 3.3, row_height(longest) + 0.15)
+        return Sheet(figures, columns, size, x=better[0] if len(better) == 1 else "", key="above")
+
+    def _figure(self, rule: str, *, alone: bool = True) -> Figure:
+        """The models under a rule, with intervals of the differences from the best."""
+        from verax.display.axes import Axis
+        from verax.display.figures import rows_figure
+        from verax.display.marks import Mark, Ranges, Row, Rule
+
+        drawn = self._drawn()
+        best, *others = drawn.models[rule][:_MOST_DRAWN]
+        rows = [Row(best.name, best.mean, note=_infinite(best))]
         for model in others:
-            gap = self.difference(model.name, best.name, rule)
+            gap = drawn.difference(model.name, best.name, rule)
             low, high = (best.mean + end for end in gap.interval)
             worse = gap.p_adjusted <= 1 - self.confidence
-            dots.append(Dot(model.name, model.mean, low, high, worse, _infinite(model)))
-        return dots
+            rows.append(Row(model.name, model.mean, low, high, worse, _infinite(model)))
+        several = len(drawn.models[rule]) > 2
+        level = f"{100 * self.confidence:g}% interval of the difference from the best"
+        ranges = Ranges(
+            "mean",
+            rows,
+            f"{level}, not adjusted" if several else level,
+            f"significantly worse{' after Holm’s correction' if several else ''}",
+            flag=("soft", "square"),
+        )
+        marks: list[Mark] = [Rule("best model", "x", best.mean)] if math.isfinite(best.mean) else []
+        title = rule if alone else f"{rule}: {drawn.better(rule)}"
+        return rows_figure(title, ranges, Axis(drawn.better(rule)), "model", *marks)
 
     def better(self, rule: str) -> str:
         """What the means under a rule are and which direction is better, in words.

@@ -260,15 +260,19 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         matplotlib.figure.Figure
             The figure. Of more than 40 subgroups those with the largest miscalibration are drawn.
         """
-        from verax.display.comparisons import draw_subgroups
+        from verax.display.comparisons import subgroups_sheet
+        from verax.display.marks import Row
+        from verax.display.plots import draw
 
-        lines = []
+        rows = []
         for line in self.lines:
             model = f", {line.model}" if self.several else ""
             name = f"{line.label}{model} ({line.card.n_rows:,} rows)"
             parts = line.decomposition.whole
-            lines.append((name, parts.miscalibration, parts.expected_miscalibration, line.stands_out))
-        return draw_subgroups(lines, self.rule)
+            row = Row(name, parts.miscalibration, flagged=line.stands_out)
+            chance = parts.expected_miscalibration
+            rows.append(row if chance is None else row._replace(other=chance))
+        return draw(subgroups_sheet(rows, self.rule))
 
     def _heading(self) -> str:
         return f"verax subgroups by {self.by}"

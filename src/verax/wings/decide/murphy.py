@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
 from verax.wings.decide.cells import Counted, check_grid, in_words, runs
 from verax.wings.decide.curves import CurveDifference, EventCurve, EventCurves, all_curves
+
+if TYPE_CHECKING:
+    from verax.display.figures import Sheet
 
 # Differences of mean scores that are smaller are rounding.
 _ROUNDING = 1e-12
@@ -214,29 +217,41 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.figures import Line, Panel
-        from verax.display.panels import draw_grid
+        from verax.display.plots import draw
+
+        return draw(self._sheet())
+
+    def _sheet(self) -> Sheet:
+        """The curves, a figure for each event, and below them the differences with their bands."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Figure, Sheet
+        from verax.display.marks import Band, Line, Mark, Rule
 
         events, title = self._drawn(_MOST_EVENTS)
         pairs = list(dict.fromkeys((gap.a, gap.b) for gap in self.differences))[:_MOST_PAIRS]
         top = 1.05 * max(float(curve.values.max()) for curve in self.curves) or 1.0
-        drawn: list[Panel] = []
+        level, across = f"{100 * self.confidence:g}%", Axis("threshold", 0, 1)
+        drawn: list[Figure] = []
         for event in events:
-            lines = [Line(c.model, c.thresholds, c.values) for c in self.curves if c.event == event]
-            y = "" if drawn else "mean elementary score\n(lower is better)"
-            drawn.append(Panel(lines, self.called(event), y=y, across=(0, 1), upward=(0, top)))
+            curves = [curve for curve in self.curves if curve.event == event]
+            lines = [Line(c.model, c.thresholds, c.values, i) for i, c in enumerate(curves)]
+            label = "" if drawn else "mean elementary score\n(lower is better)"
+            drawn.append(Figure(self.called(event), lines, across, Axis(label, 0, top)))
         for a, b in pairs:
             for event in events:
                 gap = self.difference(a, b, event)
                 x = gap.thresholds
-                line = Line("", x, gap.values, [(x, *gap.band), (x, *gap.interval)])
-                y = "" if event != events[0] else f"{a} - {b}\n(negative: {a} is better)"
-                drawn.append(Panel([line], y=y, across=(0, 1), levels=[(0.0, "")]))
-        level = f"{100 * self.confidence:g}%"
-        note = f"\n(dark: {level} intervals, each for its threshold; light: simultaneous {level} band)"
-        shape = (1 + len(pairs), len(events))
-        how: dict[str, Any] = {"widths": (5.6, 3.2, 2.4), "height": 2.3, "share_y": "row", "shape": shape}
-        return draw_grid(drawn, f"threshold{note if pairs else ''}", title=title, **how)
+                marks: list[Mark] = [
+                    Rule("", "y", 0.0),
+                    Line("", x, gap.values),
+                    Band(f"{level} interval at each threshold", x, *gap.interval),
+                    Band(f"{level} simultaneous band", x, *gap.band),
+                ]
+                label = "" if event != events[0] else f"{a} - {b}\n(negative: {a} is better)"
+                drawn.append(Figure("", marks, across, Axis(label)))
+        figures = [replace(figure, x=replace(across, label="")) for figure in drawn]
+        size = ((5.6, 3.2, 2.4)[min(len(events), 3) - 1], 2.3)
+        return Sheet(figures, len(events), size, title, x=across.label, shared="x row", key="above")
 
     def _heading(self) -> str:
         return self.rows.heading("Murphy diagrams")

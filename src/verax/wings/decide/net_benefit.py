@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
@@ -21,7 +21,7 @@ from verax.wings.decide.cells import Counted, check_grid, in_words, runs
 from verax.wings.decide.curves import CurveDifference, EventCurve, EventCurves, all_curves, banded
 
 if TYPE_CHECKING:
-    from verax.display.figures import Panel
+    from verax.display.figures import Figure, Sheet
 
 # Thresholds that a table shows of many, and the most of which it shows each.
 _USUAL, _MOST_COLUMNS = (0.05, 0.1, 0.2, 0.3, 0.5), 8
@@ -194,29 +194,41 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.panels import MOST_PANELS, draw_grid
+        from verax.display.plots import draw
 
-        events, title = self._drawn(MOST_PANELS)
-        x = f"threshold probability from which one acts\n({100 * self.confidence:g}% simultaneous bands)"
-        drawn = [replace(self._panel(event), x="", y="") for event in events]
-        how: dict[str, Any] = {"widths": (5.6, 3.3, 2.6), "height": 2.8, "share_y": False}
-        return draw_grid(drawn, x, self._panel(events[0]).y, title=title, **how)
+        return draw(self._sheet())
 
-    def _panel(self, event: str) -> Panel:
-        """The curves of an event, as they are drawn, with those of acting in all rows and in none."""
-        from verax.display.figures import Line, Panel
+    def _sheet(self) -> Sheet:
+        """The curves, a figure for each event."""
+        from verax.display.figures import MOST_FIGURES, Sheet, widths
+
+        events, title = self._drawn(MOST_FIGURES)
+        drawn = [self._figure(event) for event in events]
+        x, y = "threshold probability from which one acts", drawn[0].y.label
+        size = widths(len(drawn), 5.6, 3.3, 2.6)[0], 2.8
+        return Sheet([f.bare() for f in drawn], size=size, title=title, x=x, y=y, shared="x", key="above")
+
+    def _figure(self, event: str) -> Figure:
+        """The curves of an event, with those of acting in all rows and in none."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Figure
+        from verax.display.marks import Band, Line, Mark, Rule
 
         curves = [curve for curve in self.curves if curve.event == event]
         first = curves[0]
         x = first.thresholds
-        lines = [Line(curve.model, x, curve.values, [(x, *curve.band)], x) for curve in curves]
-        lines.append(Line("act in all rows", x, first.treat_all, along=x, beside=True))
+        marks: list[Mark] = [Rule("act in no row", "y", 0.0)]
+        band = f"{100 * self.confidence:g}% simultaneous band"
+        for i, curve in enumerate(curves):
+            low, high = curve.band
+            marks += [Line(curve.model, x, curve.values, i), Band(band, x, low, high, i)]
+        marks.append(Line("act in all rows", x, first.treat_all, "soft"))
         # Below zero a model is of no use, however far.
         top = 1.0 if self.standardized else first.prevalence
-        upward = (-0.1 * top, 1.08 * top) if top > 0 else (-0.1, 0.1)
-        y = "standardized net benefit" if self.standardized else "net benefit"
-        levels = [(0.0, "act in no row")]
-        return Panel(lines, self.called(event), "threshold", y, (0, 1), upward, levels)
+        ends = (-0.1 * top, 1.08 * top) if top > 0 else (-0.1, 0.1)
+        y = Axis("standardized net benefit" if self.standardized else "net benefit", *ends)
+        says = " ".join(f"{curve.model}: {_sentence(curve)}" for curve in curves)
+        return Figure(self.called(event), marks, Axis("threshold", 0, 1), y, says)
 
     def _tables(self) -> list[Table]:
         grid = self.curves[0].thresholds

@@ -1,4 +1,4 @@
-"""The page of graded answers of one model: one HTML file with drawings, no script."""
+"""The page of graded answers of one model: one HTML file with figures."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 from verax.analyses.calibration.curves import ReliabilityCurve
 from verax.analyses.words import number
 from verax.common.texts import shortened
-from verax.display.figures import Dot, Line, Panel
+from verax.display.axes import Axis
+from verax.display.figures import Figure, rows_figure
+from verax.display.marks import Band, Line, Mark, Ranges, Row, Rule
 from verax.inputs.groups import in_words
-from verax.report.drawings import intervals
-from verax.report.drawings import lines as lines_of
+from verax.report.figures import HALF, figure_html
 from verax.report.plain import facts, folded, plain_page, save_page, table_of
 from verax.report.reliability import on_grid
 from verax.wings.evals.result import NOT_THE_ACCURACY, GradeCard
@@ -64,13 +65,14 @@ def grade_page(
     """
     lines = [f'<p class="verdict">{escape(card.verdict)}</p>', facts(_facts(card))]
     lines += [f"<p>{escape(note)}</p>" for note in (*card.notes, *verdicts)]
-    level = f"{100 * card.confidence:g}%"
-    for column, parts in {"task": card.tasks, **card.subgroups}.items():
-        dots = [Dot(label, part.mean, *part.interval) for label, part in sorted(parts.items(), key=_in_order)]
-        caption = f"Mean grade by {column} with {level} confidence intervals; dashed: all answers."
-        if dots:
+    level = f"{100 * card.confidence:g}% confidence interval"
+    for i, (column, parts) in enumerate({"task": card.tasks, **card.subgroups}.items()):
+        rows = [Row(label, part.mean, *part.interval) for label, part in sorted(parts.items(), key=_in_order)]
+        if rows:
+            ranges, x = Ranges("mean grade", rows[:_MOST], level), Axis("mean grade")
+            figure = rows_figure("", ranges, x, column, Rule("all answers", "x", card.mean))
             heading = f"<h2>Mean grade by {escape(column)}</h2>"
-            lines += [heading, intervals(dots[:_MOST], caption, mark=card.mean)]
+            lines += [heading, figure_html(figure, f"grades-{i}")]
     lines += [
         "<h2>Mean grades</h2>",
         *(table_of(table, table.title or "Mean grades") for table in card._tables()),
@@ -118,14 +120,13 @@ def _in_order(part: tuple[str, object]) -> tuple[float, str]:
 
 def _reliability(curve: ReliabilityCurve) -> str:
     x, happened, low, high = on_grid(curve)[:, :4].T.tolist()
-    diagonal = Line("calibrated", [0, 1], [0, 1], beside=True)
-    observed = Line("", x, happened, [] if curve.band is None else [(x, low, high)])
-    caption = (
-        "Share of right answers (vertical) by confidence (horizontal). On the diagonal confidences "
-        "are calibrated; the shaded band is the expected range if calibrated."
-    )
-    panel = Panel([diagonal, observed], across=(0, 1), upward=(0, 1))
-    return lines_of(panel, caption, height=330, wide=420)
+    marks: list[Mark] = [Line("calibrated", [0, 1], [0, 1], "soft", dash=1), Line("observed", x, happened)]
+    if curve.band is not None:
+        marks.append(Band("expected range if calibrated", x, low, high))
+    facts = [Row("miscalibration", curve.components.miscalibration)]
+    across, upward = Axis("confidence", 0, 1), Axis("share of right answers", 0, 1)
+    figure = Figure("", marks, across, upward, facts=facts)
+    return figure_html(figure, "reliability", HALF)
 
 
 def _case(case: Mapping[str, Any]) -> str:

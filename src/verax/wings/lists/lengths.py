@@ -11,7 +11,7 @@ import textwrap
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -41,8 +41,13 @@ from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import as_rules, name_of, padded_rules
 
+if TYPE_CHECKING:
+    from verax.display.figures import Figure, Sheet
+
 # Relative differences of means, and their variances, below this are rounding.
 _ROUNDING = 1e-12
+# A hard prediction that loses more than this multiple of the largest loss of a list does not set the scale.
+_FAR = 4.0
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -334,10 +339,56 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.comparisons import draw_lengths
+        from verax.display.plots import draw
 
         names = list(self.means) if rules is None else [name for name in rules if self[name]]
-        return draw_lengths(self, names, share)
+        return draw(self._sheet(names, share))
+
+    def _sheet(self, rules: Sequence[str], share: float = 0.01) -> Sheet:
+        """The excess loss of each prediction over the last, a figure per rule."""
+        from verax.display.figures import Sheet
+
+        what = "the full distribution" if self.predictions[-1] == "full" else "the lists as given"
+        figures = [self._figure(rule, share).bare() for rule in rules]
+        return Sheet(figures, size=(3.4, 2.6), y=f"loss above that of {what}", key="above")
+
+    def _figure(self, rule: str, share: float) -> Figure:
+        """The excess losses by one rule; those that no scale fits stand at its edge."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Figure
+        from verax.display.marks import Line, Mark, Points, Rule, Shade
+
+        last, shown = self.predictions[-1], self.predictions[:-1]
+        gaps = [self.difference(prediction, last, rule) for prediction in shown]
+        values = np.array([gap.difference for gap in gaps])
+        # An interval need not be known, for one row or one group.
+        low, high = (np.array([gap.interval[end] for gap in gaps]) for end in (0, 1))
+        fits = _fits(values)
+        x = np.arange(len(shown))
+        level = f"{100 * self.confidence:g}% interval"
+        marks: list[Mark] = [
+            Rule("", "y", 0.0),
+            Line("", x[fits], values[fits]),
+            Points(f"difference with {level}", x, values, low, high),
+        ]
+        ends = [v[fits][np.isfinite(v[fits])] for v in (values, low, high)]
+        within = share * abs(self.means[rule][-1])
+        if np.isfinite(within):
+            marks.append(Shade(f"within {100 * share:g}%", "y", -within, within, "soft"))
+            ends.append(np.array([-within, within]))
+        seen = np.concatenate([*ends, [0.0]])
+        room = 0.05 * float(np.ptp(seen)) or 1.0
+        y = Axis("loss above the last", float(seen.min()) - room, float(seen.max()) + room)
+        return Figure(rule.replace("_", " "), marks, Axis("prediction", names=shown), y)
+
+
+def _fits(values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """The losses that set the scale: finite ones, except a first that is far above all others."""
+    fits = np.isfinite(values)
+    others = values[1:][fits[1:]]
+    if fits[0] and len(others) > 1 and values[0] > _FAR * others.max() > 0:
+        fits[0] = False
+    return fits
 
 
 def _variance(covariance: Floats, i: int, j: int) -> float:

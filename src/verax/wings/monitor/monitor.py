@@ -612,9 +612,11 @@ class Monitor(WithVerdict):
         matplotlib.figure.Figure
             The losses above the evidence.
         """
-        from verax.display.panels import draw_panels
+        from verax.display.figures import Sheet
+        from verax.display.plots import draw
 
-        return draw_panels(self.joined_history()._panels(self.began), ax, width=6.5, height=2.15)
+        figures = self.joined_history()._figures(self.began)
+        return draw(Sheet(figures, 1, (6.5, 2.15), shared="x", key="above"), ax)
 
     def to_dict(self) -> dict[str, Any]:
         """The state of the monitor as strict JSON."""

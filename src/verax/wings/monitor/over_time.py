@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from verax.scores.combinators import Padded
 from verax.scores.registry import headline_rule, name_of, parse
 from verax.wings.monitor.intake import in_order
 from verax.wings.monitor.steps import MOST_EVENTS, in_plain_times, listed_rows
+
+if TYPE_CHECKING:
+    from verax.display.figures import Sheet
 
 # Number of periods in tables; data frames and JSON have all.
 _SHOWN = 60
@@ -123,18 +126,28 @@ class OverTime(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The losses above confidence and accuracy.
         """
-        from verax.display.figures import Line, Panel
-        from verax.display.panels import draw_panels
+        from verax.display.plots import draw
 
-        places, times = range(len(self.lines)), [str(line.period) for line in self.lines]
+        return draw(self._sheet(), ax)
+
+    def _sheet(self) -> Sheet:
+        """The losses with their intervals, and confidence and accuracy below them."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Figure, Sheet
+        from verax.display.marks import Line, Points
+
+        places = range(len(self.lines))
+        times = Axis("time", names=tuple(str(line.period) for line in self.lines), ordered=True)
         loss = [line.loss for line in self.lines]
         ends = [line.interval if line.interval.defined else (line.loss,) * 2 for line in self.lines]
-        losses = Line("", places, loss, [(places, *zip(*ends, strict=True))], single=True)
-        stated = Line("confidence", places, [line.stated for line in self.lines], beside=True)
-        right = Line("accuracy", places, [line.accuracy for line in self.lines])
-        above = Panel([losses], y=f"mean {self.rule}", times=times)
-        below = Panel([stated, right], x="time", y="most likely class", times=times, legend="")
-        return draw_panels([above, below], ax, width=6.5, height=2.15)
+        level = f"mean with its {100 * self.confidence:g}% interval"
+        low, high = zip(*ends, strict=True)
+        losses = Points(level, places, loss, low, high)
+        stated = Line("confidence", places, [line.stated for line in self.lines], "soft", dots=True)
+        right = Line("accuracy", places, [line.accuracy for line in self.lines], dots=True)
+        above = Figure("", [losses], times, Axis(f"mean {self.rule}"))
+        below = Figure("", [stated, right], times, Axis("most likely class"))
+        return Sheet([above, below], 1, (6.5, 2.15), shared="x", key="above")
 
     def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["periods", "classes"] = "periods") -> Any:
         """One row per period, or per period and class, as a data frame of the kind named.

@@ -1,4 +1,4 @@
-"""The page of a monitor: one HTML file with drawings, no script and no other file."""
+"""The page of a monitor: one HTML file with figures, and no other file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from verax.analyses.words import title_of
-from verax.display.figures import Line
+from verax.display.axes import Axis
+from verax.display.figures import Figure
+from verax.display.marks import Line, Row, Shade
 from verax.display.tables import Column, Table
-from verax.report.drawings import lines
+from verax.report.figures import PANEL, figure_html
 from verax.report.plain import plain_page, save_page, table_of
 from verax.wings.monitor.monitor import Monitor
 from verax.wings.monitor.result import MonitorHistory
@@ -101,35 +103,30 @@ def _expected(monitor: Monitor) -> str:
 
 
 def _drawings(history: MonitorHistory, began: tuple[Any, Any, Any] | None, size: int) -> list[str]:
-    losses, evidence = history._panels(began)
+    losses, evidence = history._figures(began)
     what = "each time step" if size == 1 else f"every {size} time steps"
-    known = len(losses.lines) > 1
+    counted = (
+        "The evidence starts at 1 and grows when losses rise or probabilities are off. It raises an alarm at "
+        f"{history.threshold:.4g}, however often you look."
+    )
     drawings = [
         f"<h2>Mean {escape(title_of(history.rule))}</h2>",
-        lines(
-            losses,
-            f"Mean loss of {what} with its 95% interval"
-            + ("; in grey, the loss that the forecasts expect." if known else "."),
-            height=260,
-        ),
+        figure_html(replace(losses, note=f"Mean loss of {what}."), "losses"),
         "<h2>Evidence of a change</h2>",
-        lines(
-            evidence,
-            "The evidence starts at 1 and grows when losses rise or probabilities are off. It raises an "
-            f"alarm at {history.threshold:.4g}, the dashed line, however often you look."
-            + ("" if evidence.marked is None else " Shaded: when the change may have begun."),
-            height=200,
-        ),
+        figure_html(replace(evidence, note=counted), "evidence"),
         '<h2>Forecast and observed, all rows</h2><div class="events">',
     ]
-    for name in history.events:
+    for i, name in enumerate(history.events):
         events = [step.events[name] for step in history.lines]
         places = range(len(events))
-        stated = Line("", places, [event.stated for event in events], beside=True)
-        happened = Line("", places, [event.happened for event in events])
-        caption = f"{name}: mean probability in grey, frequency in blue"
-        panel = replace(losses, lines=[stated, happened], levels=())
-        drawings.append(lines(panel, caption, height=170, wide=330))
+        marks = [
+            Line("mean probability", places, [event.stated for event in events], "soft", dash=0),
+            Line("frequency", places, [event.happened for event in events]),
+            *losses.of_kind(Shade),
+        ]
+        last = [Row("mean probability at last", events[-1].stated), Row("frequency", events[-1].happened)]
+        figure = Figure(name, marks, losses.x, Axis(percent=True), facts=last)
+        drawings.append(figure_html(figure, f"event-{i}", PANEL, heading="h3"))
     return [*drawings, "</div>"]
 
 

@@ -18,7 +18,7 @@ from verax.wings.monitor.periods import Period, loss_interval
 from verax.wings.monitor.steps import CLAIMED, HAPPENED, LOSS, OF_EVENT, PER_EVENT, SAMPLED, STATED
 
 if TYPE_CHECKING:
-    from verax.display.figures import Panel
+    from verax.display.figures import Figure
 
 # Number of time steps in tables; data frames and JSON have all.
 SHOWN = 60
@@ -213,29 +213,41 @@ class MonitorHistory(Tabled, Result):
     threshold: float
     confidence: float
 
-    def _panels(self, began: tuple[Any, Any, Any] | None) -> list[Panel]:
-        """Losses and evidence, as they are drawn; the time when a change `began` is marked."""
-        from verax.display.figures import Line, Panel
+    def _figures(self, began: tuple[Any, Any, Any] | None) -> list[Figure]:
+        """Losses and evidence; the time when a change `began` is marked."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Figure
+        from verax.display.marks import Band, Line, Mark, Row, Rule, Shade
 
         steps, places = self.lines, range(len(self.lines))
-        times = [str(step.time) for step in steps]
+        times = Axis("time", names=tuple(str(step.time) for step in steps), ordered=True)
         ends = [step.interval if step.interval.defined else (step.loss,) * 2 for step in steps]
-        losses = [Line("", places, [step.loss for step in steps], [(places, *zip(*ends, strict=True))])]
+        low, high = zip(*ends, strict=True)
+        losses: list[Mark] = [
+            Line("mean loss", places, [step.loss for step in steps], dots=True),
+            Band(f"{100 * self.confidence:g}% interval", places, low, high),
+        ]
         expected = [step.expected_loss for step in steps if step.expected_loss is not None]
         if len(expected) == len(steps):
-            losses.append(Line("expected by the forecasts", places, expected, beside=True))
-        evidence = Line("", places, [max(step.evidence, 1e-12) for step in steps])
-        tolerated = [] if self.tolerated is None else [(self.tolerated, "tolerated")]
-        alarm = [(self.threshold, f"alarm at {self.threshold:.4g}")]
-        marked = None
+            losses.append(Line("expected by the forecasts", places, expected, "soft", dots=True))
+        if self.tolerated is not None:
+            losses.append(Rule("tolerated", "y", self.tolerated))
+        height = [max(step.evidence, 1e-12) for step in steps]
+        evidence: list[Mark] = [
+            Line("evidence", places, height, dots=True),
+            Rule(f"alarm at {self.threshold:.4g}", "y", self.threshold),
+        ]
         if began is not None:
             first, last = (bisect_right([step.time for step in steps], time) - 1 for time in began[1:])
-            marked = (first - 0.5, last + 0.5)
-        shared: dict[str, Any] = {"marked": marked, "times": times, "legend": ""}
-        what = "evidence of a change"
+            change = Shade("when the change may have begun", "x", first - 0.5, last + 0.5)
+            losses.append(change)
+            evidence.append(change)
+        loss, at_last = Axis(f"mean {self.rule}"), steps[-1]
+        last_loss = Row(f"mean {self.rule} in {at_last.time}", at_last.loss, *ends[-1])
+        alarm = [Row("evidence at last", at_last.evidence), Row("alarm at", self.threshold)]
         return [
-            Panel(losses, y=f"mean {self.rule}", levels=tolerated, **shared),
-            Panel([evidence], x="time", y=what, levels=alarm, log=True, **shared),
+            Figure("", losses, times, loss, facts=[last_loss]),
+            Figure("", evidence, times, Axis("evidence of a change", log=True), facts=alarm),
         ]
 
     def _columns(self) -> list[Column]:

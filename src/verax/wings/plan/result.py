@@ -161,9 +161,10 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.wings.plan.figures import draw_plan
+        from verax.display.plots import draw
+        from verax.wings.plan.figures import plan_sheet
 
-        return draw_plan(self, ax)
+        return draw(plan_sheet(self), ax)
 
     # ---- in words ------------------------------------------------------------------------------
 

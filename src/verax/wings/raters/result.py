@@ -19,7 +19,7 @@ from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 
 if TYPE_CHECKING:
-    from verax.display.figures import Panel
+    from verax.display.figures import Figure, Sheet
 
 
 @dataclass(frozen=True)
@@ -281,15 +281,22 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The figure.
         """
-        from verax.display.panels import draw_panels
+        from verax.display.plots import draw
 
-        panel = raters_panel({"forecasts": self}, fewest=5, most=50)
-        return draw_panels([replace(panel, legend="")], width=6.1, height=2.5)
+        return draw(self._sheet())
+
+    def _sheet(self) -> Sheet:
+        """The losses beside those of panels of raters."""
+        from verax.display.figures import Sheet
+
+        return Sheet([raters_figure({"forecasts": self}, fewest=5, most=50)], size=(6.1, 2.5))
 
 
-def raters_panel(studies: Mapping[str, RaterStudy], fewest: int, most: int) -> Panel:
-    """The loss of each model beside that of panels of 1, 2, 3, ... raters, as it is drawn."""
-    from verax.display.figures import Line, Panel
+def raters_figure(studies: Mapping[str, RaterStudy], fewest: int, most: int) -> Figure:
+    """The loss of each model beside that of panels of 1, 2, 3, ... raters."""
+    from verax.display.axes import Axis
+    from verax.display.figures import Figure
+    from verax.display.marks import Band, Line, Mark, Row, Rule
 
     first = next(iter(studies.values()))
     h = first.disagreement.value
@@ -297,20 +304,16 @@ def raters_panel(studies: Mapping[str, RaterStudy], fewest: int, most: int) -> P
     n = min(most, max([fewest, *(math.ceil(2 * value) for value in worth)]))
     sizes = np.arange(1, n + 1, dtype=float)
     level = np.ones(n)
-    lines = [
-        Line(
-            name,
-            sizes,
-            (h + study.excess.value) * level,
-            [(sizes, *((h + end) * level for end in study.excess.interval))],
-            sizes,
-        )
-        for name, study in studies.items()
-    ]
+    marks: list[Mark] = [Rule("rater disagreement", "y", h)]
+    for i, (name, study) in enumerate(studies.items()):
+        low, high = ((h + end) * level for end in study.excess.interval)
+        marks.append(Line(name, sizes, (h + study.excess.value) * level, i))
+        marks.append(Band(f"{100 * study.confidence:g}% interval", sizes, low, high, i))
     if first.unbiased:
-        lines.append(Line("panel of raters", sizes, h * (1 + 1 / sizes), along=sizes, beside=True))
-    y = f"{first.rule}, lower is better"
-    return Panel(lines, "", "raters in the panel", y, (1.0, float(n)), levels=[(h, "rater disagreement")])
+        marks.append(Line("panel of raters", sizes, h * (1 + 1 / sizes), "soft"))
+    facts = [Row(f"worth in raters, {name}", s.worth.value, *s.worth.interval) for name, s in studies.items()]
+    x, y = Axis("raters in the panel", 1.0, float(n), whole=True), Axis(f"{first.rule}, lower is better")
+    return Figure("", marks, x, y, facts=facts)
 
 
 # The names of the lines of the table.

@@ -10,10 +10,11 @@ from verax.analyses.words import clean, number, said, short_of, span
 from verax.inputs.handles import Recipe
 from verax.report.contents import Contents, Findings
 from verax.report.line_charts import line_chart
+from verax.report.panels import panel_of
 from verax.report.section import Answered, Asked, Placed, Section
 from verax.report.vega import Spec
 from verax.wings.raters.analysis import read_raters, recipe_of
-from verax.wings.raters.result import RatedMean, Rater, RaterStudy, raters_panel
+from verax.wings.raters.result import RatedMean, Rater, RaterStudy, raters_figure
 
 # Panels of raters that are drawn: at least, and at most.
 _FEWEST, _MOST = 5, 30
@@ -73,7 +74,7 @@ class Raters(Section[dict[str, RaterStudy]]):
         first, *_ = studies.values()
         if not math.isfinite(first.disagreement.value):
             return {}
-        panel = raters_panel(studies, _FEWEST, _MOST)
+        panel = panel_of(raters_figure(studies, _FEWEST, _MOST))
         panel = replace(panel, y=f"{short_of(first.rule)}, mean loss")
         return {"raters": line_chart(panel, list(studies), along=panel.x)}
 

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from verax.wings.recalibrate.forms import CalibrationMap
 from verax.wings.recalibrate.lists import ListScaling
 from verax.wings.recalibrate.records import BEST, MEANINGS, METHOD_TITLES, Gain, Trial
 from verax.wings.recalibrate.storing import FORMAT, VERSION, facts_in
+
+if TYPE_CHECKING:
+    from verax.display.figures import Sheet
 
 # The estimate is final when no frequency moves by more than this, or after this number of steps.
 _STILL, _STEPS = 1e-10, 10_000
@@ -517,18 +520,28 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.figures import Dot
-        from verax.display.panels import GREY, draw_intervals
+        from verax.display.plots import draw
 
-        dots = []
+        return draw(self._sheet(), ax)
+
+    def _sheet(self) -> Sheet:
+        """What each method gains, with intervals."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Sheet, row_height, rows_figure
+        from verax.display.marks import Ranges, Row, Rule
+
+        rows = []
         for trial in self.trials:
             name = f"{trial.method} (nested)" if trial.method == "best" else trial.method
-            share, low, high = (100 * x for x in (trial.gain.share, *trial.gain.share_interval))
             if trial.method != "none":
-                dots.append(Dot(name, share, low, high, flagged=trial.method != self.method))
+                gain = trial.gain.share, *trial.gain.share_interval
+                rows.append(Row(name, *gain, flagged=trial.method != self.method))
+        used, unused = "the method that is used", "methods that are not used"
         level = f"{100 * self.confidence:g}% interval"
-        x = f"{self.rule} gained on held-out rows, % of the loss, {level}\n(grey: methods that are not used)"
-        return draw_intervals(dots, x, ax, mark=0.0, flagged=(GREY, "o"))
+        ranges = Ranges(used, rows, level, unused, flag=("soft", "dot"))
+        x = Axis(f"{self.rule} gained on held-out rows, share of the loss", percent=True)
+        figure = rows_figure("", ranges, x, "method", Rule("", "x", 0.0))
+        return Sheet([figure], size=(5.9, row_height(len(rows))), key="above")
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -27,7 +27,7 @@ from verax.wings.retain.cuts import (
 )
 
 if TYPE_CHECKING:
-    from verax.display.figures import Panel
+    from verax.display.figures import Figure, Sheet
 
 SEES_THE_OUTCOME = (
     "The order uses the outcome. The curve shows which rows a rule calls worst; it cannot certify the rule, "
@@ -302,37 +302,42 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.panels import draw_panels
+        from verax.display.plots import draw
+
+        return draw(self._sheet(), ax)
+
+    def _sheet(self) -> Sheet:
+        """The curves, a figure for each metric."""
+        from verax.display.figures import Sheet
 
         metrics = list(dict.fromkeys(curve.metric for curve in self.values()))
         width = 5.9 if len(metrics) == 1 else 3.9
-        drawn = [self._panel(metric) for metric in metrics]
-        return draw_panels(drawn, ax, width=width, height=3.7, columns=len(metrics))
+        return Sheet([self._figure(metric) for metric in metrics], len(metrics), (width, 3.7))
 
-    def _panel(self, metric: str) -> Panel:
-        """The curves of a metric, as they are drawn."""
-        from verax.display.figures import Line, Panel
+    def _figure(self, metric: str) -> Figure:
+        """The curves of a metric."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Figure
+        from verax.display.marks import Band, Line, Mark, Row
 
         curves = [curve for curve in self.values() if curve.metric == metric]
-        lines = []
-        for curve in curves:
-            x, interval = 100 * curve.removed, ""
-            if curve.interval is not None:
-                interval = f" ({curve.interval[0]:.3f} to {curve.interval[1]:.3f})"
-            bands = [] if curve.band is None else [(x, *curve.band)]
-            lines.append(Line(f"{curve.order}  {curve.area:.3f}{interval}", x, curve.values, bands))
         first = curves[0]
+        kind = "mean height" if first.area_kind == "mean" else "area in steps"
+        marks: list[Mark] = []
+        facts = []
+        for i, curve in enumerate(curves):
+            x, ends = 100 * curve.removed, curve.interval or (np.nan, np.nan)
+            interval = "" if curve.interval is None else f" ({ends[0]:.3f} to {ends[1]:.3f})"
+            marks.append(Line(f"by {curve.order}: {kind} {curve.area:.3f}{interval}", x, curve.values, i))
+            if curve.band is not None:
+                low, high = curve.band
+                marks.append(Band(f"{100 * curve.confidence:g}% simultaneous band", x, low, high, i))
+            facts.append(Row(f"{kind}, by {curve.order}", curve.area, *ends))
         removed = "worst rows" if first.sees_outcome else "least certain rows"
         better = "higher" if first.higher_is_better else "lower"
-        kind = "mean height" if first.area_kind == "mean" else "area in steps"
-        level = "" if first.band is None else f" and its {100 * first.confidence:g}% interval"
-        return Panel(
-            lines,
-            x=f"{removed} removed (%)",
-            y=f"{metric} of the rows kept ({better} is better)",
-            across=(100 * float(first.removed[0]), 100 * float(first.removed[-1])),
-            legend=f"rows ranked by;\n{kind}{level}",
-        )
+        ends = (100 * float(first.removed[0]), 100 * float(first.removed[-1]))
+        y = Axis(f"{metric} of the rows kept ({better} is better)")
+        return Figure("", marks, Axis(f"{removed} removed (%)", *ends), y, facts=facts)
 
 
 def _interval(curve: RetentionCurve) -> str:

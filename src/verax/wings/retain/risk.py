@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from verax.scores.metrics import CostsLike, DecisionMetric, cost_matrix, expecte
 from verax.scores.registry import name_of, parse
 from verax.wings.retain.risk_bins import RiskBins, RiskCurve, risk_bins
 from verax.wings.retain.summaries import CurveRecipe, Measures
+
+if TYPE_CHECKING:
+    from verax.display.figures import Sheet
 
 _BOOTSTRAP = "bootstrap"
 _WRONG = "share of wrong decisions"
@@ -411,26 +414,37 @@ class RiskCoverage(Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.figures import Line, Panel
-        from verax.display.panels import draw_panels
+        from verax.display.plots import draw
+
+        return draw(self._sheet(), ax)
+
+    def _sheet(self) -> Sheet:
+        """The curve, with its band if there was a bootstrap."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Figure, Sheet
+        from verax.display.marks import Band, Line, Mark, Row
 
         places = np.linspace(0.01, 1, 100)
         band = self.band(places)
-        bands = [] if band is None else [(100 * places, *band)]
-        name = f"by {self.order}\nAURC {self.aurc:.4f}, AUGRC {self.augrc:.4f}"
-        line = Line(name, 100 * self.coverage, self.risk, bands)
+        name = f"by {self.order}: AURC {self.aurc:.4f}, AUGRC {self.augrc:.4f}"
+        marks: list[Mark] = [Line(name, 100 * self.coverage, self.risk)]
+        if band is not None:
+            level = f"{100 * self.resampling.confidence:g}%"
+            marks.append(Band(f"{level} simultaneous band", 100 * places, *band))
         # A few rows at the beginning may have any risk; they should not set the scale.
         seen = self.risk[self.coverage >= 0.05]
         top = max([float(seen.max()), *([] if band is None else [float(band[1][5:].max())])])
-        panel = Panel(
-            [line],
-            x="coverage: most certain rows kept (%)",
-            y=f"{self.loss} of the rows kept",
-            across=(0, 100),
-            upward=(0, 1.1 * top) if np.isfinite(top) and top > 0 else None,
-            legend="",
-        )
-        return draw_panels([panel], ax, width=5.1, height=3.3)
+        ends = (0, 1.1 * top) if np.isfinite(top) and top > 0 else (None, None)
+        facts = [
+            Row(area, value, *(interval if interval.defined else (np.nan, np.nan)))
+            for area, value, interval in (
+                ("AURC", self.aurc, self.aurc_interval),
+                ("AUGRC", self.augrc, self.augrc_interval),
+            )
+        ]
+        x = Axis("coverage: most certain rows kept (%)", 0, 100)
+        y = Axis(f"{self.loss} of the rows kept", *ends)
+        return Sheet([Figure("", marks, x, y, facts=facts)], size=(5.1, 3.3))
 
     def _heading(self) -> str:
         return f"verax risk and coverage: {self.loss} by {self.order}, {self.n_rows:,} rows"

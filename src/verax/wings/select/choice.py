@@ -399,9 +399,10 @@ class Selection(WithVerdict, Tabled, Result):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.wings.select.figures import draw_selection
+        from verax.display.plots import draw
+        from verax.wings.select.figures import selection_sheet
 
-        return draw_selection(self, **options)
+        return draw(selection_sheet(self), **options)
 
     def _findings(self) -> list[Finding]:
         counter = self.history.counter

@@ -1,15 +1,17 @@
-"""Rules over the epochs of a training run, one below the other, with their optima marked."""
+"""Rules over the epochs of a training run, one below the other, with their optima marked, as figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.panels import COLOURS, STYLES, plain_texts, pyplot
+from verax.display.axes import Axis
+from verax.display.figures import Figure, Sheet
+from verax.display.marks import Line, Mark, Points, Row, Rule, Shape
 
-_GREY = "#555555"
 # A panel reaches this multiple of the distance within which three quarters of the epochs are from the
 # optimum.
 _REACH = 3.0
@@ -65,61 +67,47 @@ class EpochChoice(Protocol):
     def correlations(self) -> Sequence[EpochCorrelation]: ...
 
 
-@plain_texts
-def draw_selection(selection: EpochChoice, **options: Any) -> Any:
-    """The metrics judged by on top, a panel a rule below; each rule's optimum runs through all of them."""
-    plt = pyplot()
-
+def selection_sheet(selection: EpochChoice) -> Sheet:
+    """The metrics judged by on top, a figure a rule below; each rule's optimum runs through all of them."""
     rules = [name for name in selection.rules if name not in selection.against]
-    n_panels = len(rules) + bool(selection.against)
-    settings = {"figsize": (7.5, 1.0 + 1.6 * n_panels), "layout": "constrained", **options}
-    figure, axes = plt.subplots(n_panels, 1, sharex=True, squeeze=False, **settings)
-    panels = list(axes[:, 0])
-    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(rules)}
-    if selection.against:
-        _draw_targets(panels[0], selection, colours)
-    for ax, name in zip(panels[bool(selection.against) :], rules, strict=True):
-        _draw_rule(ax, selection, name, colours)
-    for ax in panels:
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(axis="y", color="#dddddd", linewidth=0.6)
-        ax.set_axisbelow(True)
-    panels[-1].set_xlabel(selection.history.counter)
-    panels[-1].xaxis.get_major_locator().set_params(integer=True)
-    return figure
+    figures = [_targets(selection, rules)] if selection.against else []
+    figures += [_rule(selection, name, i, rules) for i, name in enumerate(rules)]
+    height = (0.3 + 1.6 * len(figures)) / len(figures)
+    return Sheet(figures, 1, (7.0, height), x=selection.history.counter, shared="x")
 
 
-def _draw_targets(ax: Any, selection: EpochChoice, colours: dict[str, str]) -> None:
-    history = selection.history
+def _targets(selection: EpochChoice, rules: Sequence[str]) -> Figure:
+    history, marks = selection.history, _optima(selection, rules)
     for i, name in enumerate(selection.against):
-        style = STYLES[i % len(STYLES)]
-        ax.plot(history.epochs, history.values[name], color=_GREY, linestyle=style, linewidth=1.5, label=name)
-        _mark(ax, selection.best[name], name, _GREY, "*", 11)
-        for place, (rule, colour) in enumerate(reversed(colours.items())):
+        marks.append(Line(name, history.epochs, history.values[name], "ink", i % 4))
+        marks.append(_best(selection.best[name], name, "star", f"the best {history.counter} by each"))
+        for place, rule in enumerate(reversed(rules)):
             # The smaller on top, so that rules which agree are all seen.
-            _mark(ax, selection.best[rule], name, colour, "o", 4 + 2 * (len(colours) - place) ** 0.5)
-    _draw_optima(ax, selection, colours)
-    _focus(ax, [(history.values[name], selection.best[name].at(name)) for name in selection.against])
-    if all(selection.best[name].direction == "max" for name in selection.against):
-        ax.set_ylabel("higher is better")
-    _title(ax, "stars: their own optima; dots: what each rule would keep", _GREY)
-    ax.legend(frameon=False, fontsize=8, loc="best")
+            size = 4 + 2 * (len(rules) - place) ** 0.5
+            kept = _best(selection.best[rule], name, "dot", f"what {rule} would keep")
+            marks.append(replace(kept, colour=rules.index(rule), size=size))
+    ends = _focus([(history.values[name], selection.best[name].at(name)) for name in selection.against])
+    higher = all(selection.best[name].direction == "max" for name in selection.against)
+    y = Axis("higher is better" if higher else "", *ends)
+    facts = [Row(f"{name} at best", selection.best[name].at(name)) for name in selection.against]
+    return Figure("", marks, Axis(whole=True), y, facts=facts)
 
 
-def _draw_rule(ax: Any, selection: EpochChoice, name: str, colours: dict[str, str]) -> None:
+def _rule(selection: EpochChoice, name: str, i: int, rules: Sequence[str]) -> Figure:
     history, best = selection.history, selection.best[name]
-    ax.plot(history.epochs, history.values[name], color=colours[name], linewidth=1.5)
-    _mark(ax, best, name, colours[name], "*", 11)
-    _draw_optima(ax, selection, colours)
-    _focus(ax, [(history.values[name], best.at(name))])
-    ax.set_ylabel(f"{'lower' if best.direction == 'min' else 'higher'} is better")
+    marks = _optima(selection, rules)
+    marks.append(Line("", history.epochs, history.values[name], i, 0))
+    marks.append(replace(_best(best, name, "star", ""), colour=i))
+    y = Axis(f"{'lower' if best.direction == 'min' else 'higher'} is better", *_focus(
+        [(history.values[name], best.at(name))]
+    ))  # fmt: skip
     there = _listed(" with ", [f"{target} {best.at(target):.3f}" for target in selection.against])
     moves = [f"{c.metric} {c.pearson:.2f}" for c in selection.correlations if c.rule == name]
-    _title(
-        ax,
-        f"{name}: {history.counter} {best.epoch}{there}{_listed('; correlation with ', moves)}",
-        colours[name],
-    )
+    title = f"{name}: {history.counter} {best.epoch}{there}{_listed('; correlation with ', moves)}"
+    facts = [
+        Row(f"{target} at {history.counter} {best.epoch}", best.at(target)) for target in selection.against
+    ]
+    return Figure(title, marks, Axis(whole=True), y, facts=[Row(f"{name} at best", best.at(name)), *facts])
 
 
 def _listed(before: str, parts: list[str]) -> str:
@@ -127,15 +115,18 @@ def _listed(before: str, parts: list[str]) -> str:
     return before + ", ".join(parts) if parts else ""
 
 
-def _draw_optima(ax: Any, selection: EpochChoice, colours: dict[str, str]) -> None:
-    for i, (rule, colour) in enumerate(colours.items()):
-        x = selection.history.epochs[selection.best[rule].index]
-        # Dashes of rules that agree take turns.
-        ax.axvline(x, color=colour, linewidth=0.9, linestyle=(3 * i, (3, 3 * (len(colours) - 1))), zorder=0)
+def _optima(selection: EpochChoice, rules: Sequence[str]) -> list[Mark]:
+    """The best epoch by each rule."""
+    epochs = selection.history.epochs
+    return [Rule("", "x", float(epochs[selection.best[rule].index]), i, 1) for i, rule in enumerate(rules)]
 
 
-def _focus(ax: Any, curves: list[tuple[Any, float]]) -> None:
-    """Show what is near the optima: a few bad epochs, such as the first ones, do not set the scale."""
+def _best(best: EpochOptimum, name: str, shape: Shape, said: str) -> Points:
+    return Points(said, [float(best.epoch)], [best.at(name)], colour="ink", shape=shape)
+
+
+def _focus(curves: list[tuple[Any, float]]) -> tuple[float | None, float | None]:
+    """What is near the optima: a few bad epochs, such as the first ones, do not set the scale."""
     low, high = [], []
     for values, best in curves:
         seen = np.asarray(values, dtype=float)
@@ -145,13 +136,4 @@ def _focus(ax: Any, curves: list[tuple[Any, float]]) -> None:
         low.append(float(shown.min()))
         high.append(float(shown.max()))
     room = 0.08 * (max(high) - min(low))
-    if room > 0:
-        ax.set_ylim(min(low) - room, max(high) + room)
-
-
-def _mark(ax: Any, best: EpochOptimum, name: str, colour: str, marker: str, size: float) -> None:
-    ax.plot([best.epoch], [best.at(name)], marker, color=colour, markersize=size, zorder=4)
-
-
-def _title(ax: Any, text: str, colour: str) -> None:
-    ax.set_title(text, loc="left", fontsize=8, color=colour)
+    return (min(low) - room, max(high) + room) if room > 0 else (None, None)

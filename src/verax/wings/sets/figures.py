@@ -1,72 +1,91 @@
-"""Prediction sets, drawn with matplotlib: their sizes and coverage, and ordered sets as bars."""
+"""The figures of prediction sets: their sizes and coverage, and ordered sets as bars."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.figures import Dot
-from verax.display.panels import COLOURS, draw_dots, label_below, plain_texts, pyplot
+from verax.display.axes import Axis
+from verax.display.figures import Figure, Sheet, rows_figure
+from verax.display.marks import Bars, Mark, Points, Ranges, Row, Rule
+
+# Up to this size each has a bar of its own; beyond, neighbours share one.
+_MOST_SIZES = 30
 
 
-@plain_texts
-def draw_sets(
-    sizes: Mapping[int, float], coverage: Mapping[str, Sequence[Dot]], mark: float, note: str
-) -> Any:
-    """Draw a panel with the sizes, and one with the coverage for each breakdown."""
-    rows = max(6, *map(len, coverage.values()))
-    n = 1 + len(coverage)
-    figure, axes = pyplot().subplots(1, n, figsize=(3.4 * n, 1.5 + 0.24 * rows), layout="constrained")
-    first, *others = np.atleast_1d(axes)
-    _draw_sizes(first, sizes)
-    for ax, (name, dots) in zip(others, coverage.items(), strict=True):
-        draw_dots(ax, dots, mark=mark)
-        ax.set_title(f"Coverage by {name}", fontsize=9)
-        ax.set_xlabel("coverage")
-        ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    label_below(figure, note)
-    return figure
+class JudgedSets(Protocol):
+    """The figure's data: how large sets are, and how often they hold the outcome."""
+
+    @property
+    def sizes(self) -> Mapping[int, float]: ...
+    @property
+    def claimed(self) -> float | None: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def _aim(self) -> float: ...
+    def _coverages(self) -> dict[str, list[Row]]: ...
 
 
-def _draw_sizes(ax: Any, sizes: Mapping[int, float]) -> None:
-    largest = max(sizes)
-    if largest <= 30:
-        ax.bar(list(sizes), list(sizes.values()), color=COLOURS[0], width=0.8)
-        ax.set_xticks(range(0, largest + 1, 1 + largest // 12))
-    else:
-        edges = np.linspace(0, largest + 1, 31)
-        ax.hist(list(sizes), bins=edges.tolist(), weights=list(sizes.values()), color=COLOURS[0])
-    ax.set(xlabel="number of classes in the set", ylabel="share of sets")
-    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.spines[["top", "right"]].set_visible(False)
+def sets_sheet(sets: JudgedSets) -> Sheet:
+    """The sizes, and the coverage for each breakdown."""
+    called = {"size": "set size", "class": "observed class"}
+    coverages = sets._coverages()
+    figures = [sizes_figure(sets.sizes)]
+    figures += [coverage_figure(sets, called.get(name, name), rows) for name, rows in coverages.items()]
+    longest = max(6, *map(len, coverages.values()))
+    return Sheet(figures, len(figures), (3.3, 0.8 + 0.24 * longest), key="above")
 
 
-@plain_texts
-def draw_spans(spans: Sequence[Any], names: Sequence[str]) -> Any:
-    """Draw spans of classes as bars, with a dot for each outcome: as large as it is frequent."""
-    k = len(names)
-    turned = sum(map(len, names)) > 9 * k
-    figure, ax = pyplot().subplots(
-        figsize=(2.4 + 0.6 * max(k, 7), 1.3 + 0.3 * len(spans)), layout="constrained"
+def coverage_figure(sets: JudgedSets, name: str, rows: Sequence[Row]) -> Figure:
+    """The coverage of one breakdown."""
+    what = "coverage of all sets" if sets.claimed is None else "claimed coverage"
+    ranges = Ranges(
+        "coverage",
+        rows,
+        f"{100 * sets.confidence:g}% interval",
+        f"significantly different from the {what} (Holm)",
     )
-    for place, span in enumerate(spans):
-        ax.barh(
-            place, span.high - span.low + 1, left=span.low - 0.5, height=0.78, color=COLOURS[0], alpha=0.22
-        )
-        for y, share in enumerate(span.outcomes):
-            inside = span.low <= y <= span.high
-            area = 90 * share
-            ax.scatter(
-                y, place, s=area, marker="o" if inside else "D", color=COLOURS[0 if inside else 1], zorder=2
-            )
-    ax.set_xticks(range(k), list(names), rotation=30 if turned else 0, ha="right" if turned else "center")
-    ax.set_xlim(-0.6, k - 0.4)
-    ax.set_yticks(range(len(spans)), [f"{span.share:.1%}" for span in spans])
-    ax.set_ylim(len(spans) - 0.4, -0.6)
-    ax.set_ylabel("share of the sets")
-    ax.set_xlabel("bars: the span of the set; circles: outcomes in it; diamonds: missed", fontsize=8)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    return figure
+    aim = Rule(what, "x", sets._aim)
+    return rows_figure(f"Coverage by {name}", ranges, Axis("coverage", percent=True), name, aim)
+
+
+def sizes_figure(sizes: Mapping[int, float]) -> Figure:
+    """The share of the sets with each number of classes."""
+    largest, shares = max(sizes), np.array(list(sizes.values()))
+    if largest <= _MOST_SIZES:
+        bars = Bars("share of sets", list(sizes), shares, width=0.8)
+    else:
+        edges = np.linspace(0, largest + 1, _MOST_SIZES + 1)
+        counts, _ = np.histogram(list(sizes), bins=edges, weights=shares)
+        bars = Bars("share of sets", (edges[:-1] + edges[1:]) / 2, counts, width=float(edges[1]))
+    x = Axis("number of classes in the set", whole=True)
+    often = max(sizes, key=lambda size: sizes[size])
+    says = f"The most frequent number of classes is {often}: {100 * sizes[often]:.4g}% of the sets."
+    return Figure("", [bars], x, Axis("share of sets", 0.0, percent=True), says)
+
+
+def spans_sheet(spans: Sequence[Any], names: Sequence[str]) -> Sheet:
+    """Spans of classes as bars, with a dot for each outcome: as large as it is frequent."""
+    size = (1.9 + 0.6 * max(len(names), 7), 0.6 + 0.3 * len(spans))
+    return Sheet([spans_figure(spans, names)], size=size, key="above")
+
+
+def spans_figure(spans: Sequence[Any], names: Sequence[str]) -> Figure:
+    """The sets of ordered classes, with what happened in and beside them."""
+    rows = [Row(f"{span.share:.1%}", np.nan, span.low - 0.5, span.high + 0.5) for span in spans]
+    marks: list[Mark] = []
+    places = [(y, i, share) for i, span in enumerate(spans) for y, share in enumerate(span.outcomes) if share]
+    for inside, name in ((True, "outcomes in it"), (False, "outcomes missed")):
+        kept = [p for p in places if (spans[p[1]].low <= p[0] <= spans[p[1]].high) == inside]
+        if kept:
+            at, height, share = zip(*kept, strict=True)
+            points = Points(name, at, height, shares=share)
+            marks.append(points if inside else replace(points, shape="diamond", colour="warn"))
+    ranges, x = Ranges("the span of the set", rows, bars=True), Axis("class", names=tuple(names))
+    figure = rows_figure("", ranges, x, "share of the sets", *marks)
+    heads = {"name": "Share of the sets", "low": "From", "high": "To", "count": "Share of the outcomes"}
+    return replace(figure, y=replace(figure.y, label="share of the sets"), heads=heads)

@@ -1,4 +1,4 @@
-"""The page of prediction sets: one HTML file with drawings, no script and no other file."""
+"""The page of prediction sets: one HTML file with figures, and no other file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from verax.display.figures import Dot
+from verax.display.figures import Figure
+from verax.display.marks import Row
 from verax.inference.findings import Claim
-from verax.report.drawings import bars, figure, intervals, percent_text, svg
+from verax.report.figures import HALF, figure_html
 from verax.report.plain import plain_page, save_page, table_of
-from verax.wings.sets.result import MOST_DRAWN, SetEvaluation, Span
+from verax.wings.sets.figures import coverage_figure, sizes_figure, spans_figure
+from verax.wings.sets.result import MOST_DRAWN, SetEvaluation
 
 
 def sets_page(evaluation: SetEvaluation, *, title: str = "Prediction sets", source: str = "") -> str:
@@ -37,21 +39,15 @@ def sets_page(evaluation: SetEvaluation, *, title: str = "Prediction sets", sour
         *(f'<p class="soft">{escape(note)}</p>' for note in evaluation._notes()),
         table_of(main, "Coverage, sizes and scores"),
         "<h2>Sizes</h2>",
-        bars(
-            [(_classes(size), share) for size, share in list(evaluation.sizes.items())[:MOST_DRAWN]],
-            "Share of the sets with each number of classes.",
-        ),
+        figure_html(sizes_figure(evaluation.sizes), "sizes", HALF),
     ]
-    for name, dots in evaluation._coverages().items():
-        lines += [f"<h2>Coverage by {escape(name)}</h2>", _coverage(dots, evaluation, size=name == "size")]
+    for i, (name, rows) in enumerate(evaluation._coverages().items()):
+        lines.append(f"<h2>Coverage by {escape(name)}</h2>")
+        lines.append(figure_html(_coverage(evaluation, name, rows), f"coverage-{i}"))
     if evaluation.spans:
-        caption = (
-            "Bars: from the lowest to the highest class of the set, with the share of sets at the right. "
-            "Dots: what happened, as large as it is frequent; orange outside the set."
-        )
         lines += [
             "<h2>Sets of ordered classes</h2>",
-            figure(lambda width: _spans(evaluation.spans[:MOST_DRAWN], evaluation.classes, width), caption),
+            figure_html(spans_figure(evaluation.spans[:MOST_DRAWN], evaluation.classes), "spans"),
         ]
     lines += ["<h2>Numbers</h2>", *(table_of(table, table.title, fold=True) for table in others)]
     return plain_page(title, lines, source)
@@ -72,43 +68,11 @@ def save_sets_page(evaluation: SetEvaluation, path: str | Path, *, source: str =
     save_page(sets_page(evaluation, source=source), path)
 
 
-def _classes(size: object) -> str:
-    return f"{size} {'class' if str(size) == '1' else 'classes'}"
+def _coverage(evaluation: SetEvaluation, name: str, rows: Sequence[Row]) -> Figure:
+    """The coverage of one breakdown; sizes are called by their number of classes."""
+    named = [row._replace(name=_classes(row.name)) for row in rows] if name == "size" else rows
+    return coverage_figure(evaluation, name, named)
 
 
-def _coverage(dots: Sequence[Dot], evaluation: SetEvaluation, *, size: bool) -> str:
-    caption = (
-        f"Coverage with its {100 * evaluation.confidence:g}% interval; dashed: "
-        f"{'the coverage of all sets' if evaluation.claimed is None else 'the claimed coverage'}; orange: "
-        "significantly different (Holm)."
-    )
-    named = [dot._replace(name=_classes(dot.name)) for dot in dots] if size else dots
-    return intervals(named, caption, mark=evaluation._aim, upper=1.0, text=percent_text)
-
-
-def _spans(spans: Sequence[Span], names: Sequence[str], width: int) -> str:
-    left, right = 20 if width > 500 else 2, 60
-    step = (width - left - right) / len(names)
-    parts, height = [], 26 * len(spans) + 28
-    for i, span in enumerate(spans):
-        at = 14 + 26 * i
-        parts.append(
-            f'<rect x="{left + step * span.low + 2:.1f}" y="{at - 10}" height="20" rx="3" '
-            f'width="{step * (span.high - span.low + 1) - 4:.1f}" fill="var(--band)"/>'
-            f'<text x="{width - right + 8}" y="{at + 4}">{span.share:.1%}</text>'
-        )
-        for k, share in enumerate(span.outcomes):
-            if share > 0:
-                colour = "var(--accent)" if span.low <= k <= span.high else "var(--warn)"
-                parts.append(
-                    f'<circle cx="{left + step * (k + 0.5):.1f}" cy="{at}" r="{1 + 8 * share**0.5:.1f}" '
-                    f'fill="{colour}"/>'
-                )
-    most = max(3, int(step / 7))
-    for k, name in enumerate(names):
-        shown = name if len(name) <= most else f"{name[: most - 1]}…"
-        parts.append(
-            f'<text x="{left + step * (k + 0.5):.1f}" y="{height - 6}" text-anchor="middle">'
-            f"{escape(shown)}</text>"
-        )
-    return svg(width, height, parts)
+def _classes(size: str) -> str:
+    return f"{size} {'class' if size == '1' else 'classes'}"

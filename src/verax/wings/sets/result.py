@@ -14,7 +14,7 @@ from verax.inference.intervals import Interval
 from verax.inputs.skipping import MaySkip
 
 if TYPE_CHECKING:
-    from verax.display.figures import Dot
+    from verax.display.marks import Row
 
 # Of more lines, those that are flagged and the first are shown.
 _MOST_LINES = 20
@@ -283,32 +283,29 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The figure.
         """
-        from verax.wings.sets.figures import draw_sets
+        from verax.display.plots import draw
+        from verax.wings.sets.figures import sets_sheet
 
-        what = "coverage of all sets" if self.claimed is None else "claimed coverage"
-        note = f"dashed: {what}; diamonds: significantly different from it"
-        called = {"size": "set size", "class": "observed class"}
-        coverages = {called.get(name, name): dots for name, dots in self._coverages().items()}
-        return draw_sets(self.sizes, coverages, self._aim, note)
+        return draw(sets_sheet(self))
 
     @property
     def _aim(self) -> float:
         """The coverage that others are compared with: the claimed one, or that of all sets."""
         return self.coverage.value if self.claimed is None else self.claimed
 
-    def _coverages(self) -> dict[str, list[Dot]]:
+    def _coverages(self) -> dict[str, list[Row]]:
         """The coverage by size, class and subgroup, as it is drawn; of many lines those with the lowest."""
-        from verax.display.figures import Dot
+        from verax.display.marks import Row
 
         drawn = {}
         for name, lines in {"size": self.by_size, "class": self.by_class, **self.by}.items():
             lowest = sorted(lines, key=lambda line: line.coverage)[:MOST_DRAWN]
             drawn[name] = [
-                Dot(str(line.label), line.coverage, *line.interval, flagged=line.flagged)
+                Row(str(line.label), line.coverage, *line.interval, flagged=line.flagged)
                 for line in lines
                 if line in lowest
             ]
-        return {name: dots for name, dots in drawn.items() if dots}
+        return {name: rows for name, rows in drawn.items() if rows}
 
     def plot_spans(self) -> Any:
         """Draw the sets of ordered classes as bars, with the outcomes in and beside them.
@@ -318,7 +315,8 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The figure.
         """
-        from verax.wings.sets.figures import draw_spans
+        from verax.display.plots import draw
+        from verax.wings.sets.figures import spans_sheet
 
         if not self.spans:
             raise InputError(
@@ -326,7 +324,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
                 argument="ordered",
                 remedies=[passing(ordered=True)],
             )
-        return draw_spans(self.spans[:MOST_DRAWN], self.classes)
+        return draw(spans_sheet(self.spans[:MOST_DRAWN], self.classes))
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"

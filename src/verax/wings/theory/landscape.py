@@ -195,9 +195,10 @@ class Landscape(Tabled):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.wings.theory.figures import draw_landscape
+        from verax.display.plots import draw
+        from verax.wings.theory.figures import landscape_sheet
 
-        return draw_landscape(self, ax)
+        return draw(landscape_sheet(self), ax)
 
     def _heading(self) -> str:
         truth = "" if self.truth is None else f", truth {in_words(self.truth)}"

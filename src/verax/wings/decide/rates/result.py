@@ -24,7 +24,7 @@ from verax.inputs.skipping import MaySkip
 from verax.wings.decide.curves import CurvesOfEvents
 
 if TYPE_CHECKING:
-    from verax.display.figures import Panel
+    from verax.display.figures import Figure, Sheet
 
 # Beyond this number of points, rates stand in columns without their intervals.
 _SIDE_BY_SIDE = 3
@@ -487,28 +487,40 @@ class RateCurves(CurvesOfEvents[RateCurve]):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.panels import MOST_PANELS, draw_grid
+        from verax.display.plots import draw
 
-        events, title = self._drawn(MOST_PANELS)
-        x = f"{self.about.x}\n({100 * self.confidence:g}% simultaneous bands)"
-        drawn = [replace(self._panel(event), x="", y="") for event in events]
-        return draw_grid(drawn, x, self.about.y, title=title, widths=(4.6, 3.3, 2.6))
+        return draw(self._sheet())
 
-    def _panel(self, event: str) -> Panel:
-        """The curves of an event, as they are drawn."""
-        from verax.display.figures import Line, Panel
+    def _sheet(self) -> Sheet:
+        """The curves, a figure for each event."""
+        from verax.display.figures import MOST_FIGURES, Sheet, widths
+
+        events, title = self._drawn(MOST_FIGURES)
+        figures = [self._figure(event).bare() for event in events]
+        size = widths(len(figures), 4.6, 3.3, 2.6)
+        x, y = self.about.x, self.about.y
+        return Sheet(figures, size=size, title=title, x=x, y=y, shared="xy", key="above")
+
+    def _figure(self, event: str) -> Figure:
+        """The curves of an event."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Figure
+        from verax.display.marks import Band, Line, Mark, Row
 
         curves = [curve for curve in self.curves if curve.event == event]
-        lines = [
-            Line(curve.model, curve.x, curve.values, [(curve.x, *curve.band)], curve.thresholds)
-            for curve in curves
-        ]
         reference = {"roc": "chance", "confidence": "accuracy = confidence"}.get(self.kind)
-        if reference:
-            lines.insert(0, Line(reference, (0, 1), (0, 1), beside=True))
-        areas = ", ".join(f"{curve.area:.3f}" for curve in curves) if self.about.area else ""
+        marks: list[Mark] = [Line(reference, (0, 1), (0, 1), "soft")] if reference else []
+        band = f"{100 * self.confidence:g}% simultaneous band"
+        for i, curve in enumerate(curves):
+            marks.append(Line(curve.model, curve.x, curve.values, i, along=curve.thresholds))
+            low, high = curve.band
+            marks.append(Band(band, curve.x, low, high, i))
+        area = self.about.area
+        facts = [Row(f"{area}, {c.model}", c.area, *c.area_interval) for c in curves] if area else []
+        areas = ", ".join(f"{curve.area:.3f}" for curve in curves) if area else ""
         title = f"{self.called(event)}{f': {areas}' if areas else ''}"
-        return Panel(lines, title, self.about.x, self.about.y, (0, 1), (0, 1.02))
+        x, y = Axis(self.about.x, 0, 1), Axis(self.about.y, 0, 1.02)
+        return Figure(title, marks, x, y, facts=facts, heads={"along": "threshold"})
 
     def called(self, event: str) -> str:
         """The name of an event in a heading.

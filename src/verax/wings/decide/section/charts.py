@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from verax.display.figures import Line, Panel
 from verax.report.contents import Contents
 from verax.report.line_charts import line_chart
+from verax.report.panels import Line, Panel, panel_of
 from verax.report.vega import Spec
 from verax.wings.decide.section.analysis import ThresholdCurves, TwoClassCurves
 
@@ -19,7 +19,8 @@ def rate_charts(contents: Contents, thresholds: ThresholdCurves) -> dict[str, Sp
     names = list(contents.problem.models.values())
     # With two classes, the most likely one has at least one half.
     least = 0.5 if contents.problem.n_classes == 2 else 0.0
-    panels = {"confident": _from(thresholds.confidence._panel(thresholds.confidence.curves[0].event), least)}
+    confident = thresholds.confidence._figure(thresholds.confidence.curves[0].event)
+    panels = {"confident": _from(panel_of(confident), least)}
     if thresholds.two is not None:
         panels |= _two_class(thresholds.two)
     return {key: line_chart(panel, names, steps=key == "recall") for key, panel in panels.items()}
@@ -46,11 +47,11 @@ def _from(panel: Panel, least: float) -> Panel:
 
 def _two_class(curves: TwoClassCurves) -> dict[str, Panel]:
     event = curves.roc.curves[0].event
-    recall = curves.precision_recall._panel(event)
+    recall = panel_of(curves.precision_recall._figure(event))
     rate = curves.net_benefit.curves[0].prevalence
     prevalence = Line("prevalence", (0, 1), (rate, rate), beside=True)
     return {
-        "roc": curves.roc._panel(event),
+        "roc": panel_of(curves.roc._figure(event)),
         "recall": replace(recall, lines=[*recall.lines, prevalence]),
-        "worth": curves.net_benefit._panel(event),
+        "worth": panel_of(curves.net_benefit._figure(event)),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from verax.analyses.comparison.records import pair_of
 from verax.analyses.comparison.tables import LETTERS, shown_p, signed
@@ -15,6 +15,9 @@ from verax.inference.intervals import Interval
 from verax.inference.signflips import Friedman
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
+
+if TYPE_CHECKING:
+    from verax.display.figures import Sheet
 
 # Of more models the best are drawn.
 _MOST_DRAWN = 30
@@ -287,8 +290,15 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.comparisons import draw_mean_ranks
-        from verax.display.figures import Dot
+        from verax.display.plots import draw
+
+        return draw(self._sheet(), ax)
+
+    def _sheet(self) -> Sheet:
+        """The mean ranks with their intervals; lines join models that do not differ significantly."""
+        from verax.display.axes import Axis
+        from verax.display.figures import Sheet, row_height, rows_figure
+        from verax.display.marks import Ranges, Row
 
         best, models = self.models[0], self.models[:_MOST_DRAWN]
         worse = {
@@ -296,13 +306,23 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
             for model in models[1:]
             if self.difference(model.name, best.name).p_adjusted <= 1 - self.confidence
         }
-        dots = [Dot(m.name, m.mean_rank, *m.interval, flagged=m.name in worse) for m in models]
+        rows = [Row(m.name, m.mean_rank, *m.interval, flagged=m.name in worse) for m in models]
         letters = sorted({letter for model in models for letter in model.letters}) if self.tested else []
         alike = [[i for i, model in enumerate(models) if letter in model.letters] for letter in letters]
-        level = f"bars: {100 * self.confidence:g}% intervals"
-        note = level if self.tested else "too few for intervals and tests"
-        x = f"mean rank over {len(self.datasets)} data sets, 1 is best\n({note}"
-        return draw_mean_ranks(dots, [places for places in alike if len(places) > 1], x, len(self.models), ax)
+        ranges = Ranges(
+            "mean rank",
+            rows,
+            f"{100 * self.confidence:g}% interval",
+            "significantly worse than the first",
+            flag=("soft", "square"),
+            joined=[places for places in alike if len(places) > 1],
+            joining="joined at the right: not significantly different",
+        )
+        label = f"mean rank over {len(self.datasets)} data sets, 1 is best"
+        x = Axis(label, 0.9, len(self.models) + 0.1)
+        figure = rows_figure("", ranges, x, "model")
+        note = "" if self.tested else "Too few for intervals and tests."
+        return Sheet([figure], size=(5.9, row_height(len(rows))), note=note, key="above")
 
     def _tables(self) -> list[Table]:
         head = interval_head(self.confidence)

@@ -101,9 +101,10 @@ def reproduce(
         }
         tables += [_shares_table(shares, rounds, seed), conclusion(shares)]
         if plot is not None:
-            from verax.wings.theory.papers.figures import draw_shares
+            from verax.display.plots import draw
+            from verax.wings.theory.papers.figures import shares_sheet
 
-            draw_to(plot, draw_shares(shares, PRINTED, TITLES))
+            draw_to(plot, draw(shares_sheet(shares, PRINTED, TITLES)))
             tables.append(f"The simulations are drawn in {plot}.")
     elif plot is not None and (paper != "galdran" or predictions is None):
         raise VeraxError(f"{PAPERS[paper]} has no simulations to draw, and --plot needs predictions.")
