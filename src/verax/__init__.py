@@ -55,7 +55,7 @@ _HINTS = {
 
 # Where a former name is, what it is called there, and what to write.
 _RENAMED = {
-    "Recorded": ("scans.saved", "Recorded", "verax.scan(source, record=True)"),
+    "Recorded": ("scans.record", "Recorded", "verax.scan(source, record=True)"),
     "fit_pool": ("wings.lists.combination.combination", "fit_combination", "verax.fit_combination"),
     "sets": ("wings.sets.analysis", "evaluate_sets", "verax.evaluate_sets"),
 }

@@ -120,7 +120,7 @@ def test_merging_files_knows_every_kind():
     source = Path(vx.__file__).parent
     pattern = re.compile(r'Summary,\s+kind="([^"]+)"|@register\("([^"]+)"\)')
     kinds = {a or b for path in source.rglob("*.py") for a, b in pattern.findall(path.read_text())}
-    code = "from verax.scans.saved import know_summaries as k; k()\n"
+    code = "from verax.scans.shards import know_summaries as k; k()\n"
     code += "from verax.common.summaries import KINDS; print('\\n'.join(KINDS))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     # The module that defines summaries has an example in its documentation.

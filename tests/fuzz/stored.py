@@ -26,7 +26,8 @@ from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.cards.saved import merge_files
 from verax.common.packing import _parts, dump, kind_in, load
 from verax.errors import VeraxError
-from verax.scans.saved import SavedHandle, _keys, merge_saved
+from verax.scans.names import former_names, saved_name
+from verax.scans.saved import SavedHandle, merge_saved
 
 SAVED = Path(__file__).parents[1] / "saved"
 FOLDER = Path(tempfile.mkdtemp())
@@ -79,12 +80,12 @@ def asked(name: str, what: str) -> list[str]:
     read = SavedHandle._merged
 
     def spy(handle: SavedHandle, recipe: Any) -> Any:
-        found.append(_keys(recipe, handle.models)[0])
+        found.extend((saved_name(recipe, handle.models), *former_names(recipe, handle.models)))
         return read(handle, recipe)
 
     with mock.patch.object(SavedHandle, "_merged", spy):
         making().analyses(name)[what](vx.scan(FOLDER / f"{name}0.verax"))
-    return found
+    return [key for key in found if key in files()[name]]
 
 
 NUMBERS: tuple[Any, ...] = (-1, 0, 1, 2, 7, 2**31, 2**62, 2**63, 10**30, 10**400, 0.5, math.nan, math.inf)

@@ -15,6 +15,7 @@ import verax as vx
 from reports import LIGHT
 from verax.analyses.calibration import slope
 from verax.analyses.cards.saved import merge_files
+from verax.common.spelling import spelled
 from verax.report import Report
 from verax.scans.saved import merge_saved
 
@@ -191,9 +192,11 @@ def test_slopes_that_0_2_0_saved_are_found_by_all_digits():
     source = slope.OddsSource("model", False, None)
     line = slope.Regression(np.array([0.1, 1 / 3]), 0.2, 0.7)
     recipe = slope.FitRecipe(source, 0, 2 / 3, line, step=4)
-    now, before = recipe.spellings()
-    assert now.startswith("step 4 of ")
-    assert "level=0.66666667," in now
+    assert "level=0.66666667," in spelled(recipe)
+    assert "step=4" in spelled(recipe)
+    latest, before = recipe.former_texts()
+    assert latest.startswith("step 4 of ")
+    assert "level=0.66666667," in latest
     assert before == repr(recipe)
     assert f"level={2 / 3!r}," in before
     assert "step" not in before

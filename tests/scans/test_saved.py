@@ -200,7 +200,7 @@ def test_merging_exact_sums_gives_the_same_bytes_in_any_order(tmp_path):
     for name in found[0]:
         if not name.startswith(("about", "card", "CardRecipe")):  # named like files; squared deviations
             assert found[0][name] == found[1][name], name
-    assert len(found[0]) == len(found[1]) == 5
+    assert len(found[0]) == len(found[1]) == 6
 
 
 def test_files_that_hold_pieces_are_read(saved, tmp_path):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,10 @@ class UncertaintyScore:
     of: Callable[[Floats], Floats]
     of_lists: Callable[[ListRows], Floats]
     ordinal: bool = False
+
+    def named_by(self) -> Mapping[str, Any]:
+        """What saved summaries know it by: how it is computed may change."""
+        return {"name": self.name}
 
     def by_blocks(self, p: Floats) -> Iterator[Floats]:
         """The doubt of blocks of rows that a cache holds: it may make K arrays of the shape of a block."""

@@ -228,7 +228,7 @@ def _report_on_shard(
     gives the reason.
     """
     from verax.scans.parts import UNNAMED
-    from verax.scans.saved import Recorded
+    from verax.scans.record import Recorded
 
     shard, reason = Recorded(handle, model=UNNAMED), None
     try:

@@ -14,13 +14,14 @@ from verax._settings import settings
 from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Label, Several, Spec
+from verax.common.spelling import LATER
 from verax.common.stored import Sizes
 from verax.common.summaries import KnownSummary, Summary, fields_of, merges, same_names
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Array, Columns, Ints, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, kinds_of, label_columns
-from verax.inputs.handles import LATER, Gathering, Handle, Merged, Part, Recipe
+from verax.inputs.handles import Gathering, Handle, Merged, Part, Recipe
 from verax.inputs.outcomes import Outcomes
 from verax.inputs.rows import Rows, at_fault, forecasts_like, without_groups
 from verax.kernels.ledger import compiles, expecting

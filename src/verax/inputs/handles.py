@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce, wraps
 from operator import add
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -190,11 +189,6 @@ class Part:
         return self._made.get(key) if self._made else None
 
 
-# Marks a recipe's field that 0.2.0 did not have. At its default, summaries that were saved without it are the
-# same.
-LATER = MappingProxyType({"later": True})
-
-
 class Gathering(Protocol[S_co]):
     """Takes in one part after the other, and gives their summary."""
 
@@ -249,8 +243,11 @@ class Recipe(ABC, Generic[S]):
         """Whether it needs a result of an earlier pass over all rows, which a shard lacks."""
         return False
 
-    def spellings(self) -> tuple[str, ...]:
-        """The texts that name its saved summaries: the current one, then those of earlier versions."""
+    def former_texts(self) -> tuple[str, ...]:
+        """The texts that named its summaries in files of 0.3 and before, the latest first.
+
+        Today's name is spelled from its settings (`verax.common.spelling`).
+        """
         return (repr(self),)
 
     def sizes(self, known: Mapping[str, int]) -> dict[str, int]:

@@ -292,6 +292,7 @@ class ListSurvey(Summary, kind="counts of lists"):
     named: bool = merges(Truth("first"))
 
 
+@dataclass(frozen=True)
 class ListSurveyRecipe(Recipe[ListSurvey]):
     """What checks look for in the lists of every model."""
 
@@ -306,9 +307,6 @@ class ListSurveyRecipe(Recipe[ListSurvey]):
         return ListSurvey(
             models, sketch_of(part, _list_hashes(first)), first.weights is not None, part.ids is not None
         )
-
-    def __repr__(self) -> str:
-        return "ListSurveyRecipe()"
 
 
 def _list_hashes(rows: ListRows) -> Any:

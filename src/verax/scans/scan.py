@@ -92,7 +92,7 @@ def scan(
 
 def recorded(handle: Handle, model: bool | str) -> Handle:
     """The handle, which now keeps all summaries that analyses need."""
-    handle_class: Any = import_module("verax.scans.saved").Recorded
+    handle_class: Any = import_module("verax.scans.record").Recorded
     recording: Handle = handle_class(handle, model=model if isinstance(model, str) else None)
     return recording
 

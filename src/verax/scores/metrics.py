@@ -7,7 +7,7 @@ tables at once. A new metric is a function, one line of METRICS and one test.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Literal
@@ -370,6 +370,10 @@ class DecisionMetric:
     slopes: Callable[[Floats, Ints, Ints], Floats] | None = None
     on_card: bool = False
     settings: tuple[CostsLike, Normalization] | None = field(default=None, compare=False)
+
+    def named_by(self) -> Mapping[str, Any]:
+        """What saved summaries know it by: how it is described and computed may change."""
+        return {"name": self.name, "settings": self.settings}
 
     def slopes_at(self, counts: Floats, y: Ints, decisions: Ints) -> Floats | None:
         """(C,) derivatives by the weights of cells of a (K, K) table; None if no formula is known."""

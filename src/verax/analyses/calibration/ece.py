@@ -11,12 +11,13 @@ import numpy as np
 
 from verax.analyses.calibration.sources import events_of_kind
 from verax.common.checks import check_choice, check_count, check_flag
+from verax.common.spelling import LATER
 from verax.common.stored import only_weights
 from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError, passing, show
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.handles import LATER, Handle, Part, Recipe
+from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import WeightedOptions, reads
 

@@ -35,13 +35,14 @@ from verax.analyses.unitsums import check_weight
 from verax.common.packing import UnreadableError
 from verax.common.sorting import n_distinct
 from verax.common.specs import Each, Valued, Whole
+from verax.common.spelling import LATER
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import sums_by_label
 from verax.engines.keyed import Keyed, KeyedSums, Run
 from verax.engines.keys import EXACT, exact_keys, forecast_keys
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats
-from verax.inputs.handles import LATER, Part, Recipe
+from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
 from verax.kernels.threads import n_cores
@@ -163,6 +164,10 @@ class EventRecipe(Recipe[EventSums]):
     thresholds: bool
     binary: Literal["squared", "log"] = "squared"
     with_top: bool = field(default=True, repr=False)
+
+    def named_by(self) -> Mapping[str, Any]:
+        """Whether the most likely class is counted does not matter."""
+        return {"model": self.model, "thresholds": self.thresholds, "binary": self.binary}
 
     def how(self, n_classes: int) -> Split:
         """The score of the events; of two classes there are always both."""

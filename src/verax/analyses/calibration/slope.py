@@ -9,8 +9,9 @@ variance.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -383,11 +384,11 @@ class OddsSource:
     model: str
     ordered: bool
     places: int | None
-    # Whether weights are numbers of rows, which the texts of `spelled` tell.
+    # Whether weights are numbers of rows, which the texts of `former_text` tell.
     copies: bool = field(default=False, repr=False)
 
-    def spelled(self, text: str) -> str:
-        """The text that names a saved summary of rows, or of copies."""
+    def former_text(self, text: str) -> str:
+        """The text that named a saved summary of rows, or of copies, in 0.3."""
         return f"copies: {text}" if self.copies else text
 
     def event(self, part: Part, i: int) -> OddsRows:
@@ -481,9 +482,9 @@ class LookRecipe(Recipe[LogOddsBins]):
     source: OddsSource
     i: int
 
-    def spellings(self) -> tuple[str, ...]:
-        """The text that names its saved summaries."""
-        return (self.source.spelled(repr(self)),)
+    def former_texts(self) -> tuple[str, ...]:
+        """With copies apart, which its own text does not tell."""
+        return (self.source.former_text(repr(self)),)
 
     def take(self, part: Part) -> LogOddsBins:
         """At some rows."""
@@ -513,19 +514,26 @@ class FitRecipe(UnitRecipe):
     def follows(self) -> bool:
         return True
 
-    def spellings(self) -> tuple[str, ...]:
+    def named_by(self) -> Mapping[str, Any]:
         """The number of the step, and coefficients without their last digits, in which sums in another order
-        or another NumPy differ. 0.2.0 saved all digits.
+        or another NumPy differ.
         """
+        return vars(self._rounded)
+
+    def former_texts(self) -> tuple[str, ...]:
+        """The same as text, and with all digits, as 0.2.0 saved it."""
+        texts = f"step {self.step} of {self._rounded!r}", repr(self)
+        return tuple(map(self.source.former_text, texts))
+
+    @property
+    def _rounded(self) -> FitRecipe:
         regression = self.regression
         rounded = Regression(
             np.round(regression.coefficients, _DIGITS) + 0.0,
             round(regression.centre, _DIGITS) + 0.0,
             float(f"{regression.scale:.{_DIGITS}e}"),
         )
-        near = replace(self, level=round(self.level, _DIGITS) + 0.0, regression=rounded)
-        texts = f"step {self.step} of {near!r}", repr(self)
-        return tuple(map(self.source.spelled, texts))
+        return replace(self, level=round(self.level, _DIGITS) + 0.0, regression=rounded)
 
     def columns(self, part: Part) -> UnitColumns:
         """Of some rows. Those with a forecast of 0 or 1 have no part in the fit."""

@@ -125,6 +125,7 @@ class ClassCounts(Summary, kind="class counts"):
         return cls(n, total, labels, cells)
 
 
+@dataclass(frozen=True)
 class CountRecipe(Recipe[ClassCounts], cases=True):
     """Count classes."""
 
@@ -139,9 +140,6 @@ class CountRecipe(Recipe[ClassCounts], cases=True):
             total = ClassCounts(n, counts.weights)
             return total if part.rows.groups is None else replace(counts, n=n)
         return ClassCounts.of(to_host(batch.y), part.rows.n_classes, weights, part.rows.groups)
-
-    def __repr__(self) -> str:
-        return "CountRecipe()"
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,6 @@ class RankSource:
     means: bool
     n_events: int
     n_outcomes: int
-    # Counts are the same, so their saved name is: only what follows from them differs.
     copies: bool = field(default=False, repr=False)
 
     @property
@@ -254,6 +253,10 @@ class RankRecipe(Recipe[RankCounts]):
     """Counts of rows by what ranks them."""
 
     source: RankSource
+
+    def named_by(self) -> Mapping[str, Any]:
+        """Copies are counted as weights are: only what follows from the counts differs."""
+        return {"source": replace(self.source, copies=False)}
 
     def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
         """The number of outcomes, and how often bins are joined."""

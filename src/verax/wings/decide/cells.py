@@ -21,6 +21,7 @@ from verax.analyses.units import CountedUnits, SamplingUnits, sums_at
 from verax.analyses.unitsums import check_weight
 from verax.common.packing import UnreadableError
 from verax.common.specs import Valued, Whole
+from verax.common.spelling import LATER
 from verax.common.stored import only_weights, within
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
@@ -28,7 +29,7 @@ from verax.engines.keyed import Keyed, Run
 from verax.errors import InputError, show
 from verax.inputs.arrays import Bools, Floats, Ints, to_array, to_host
 from verax.inputs.groups import check_one_way, distinct, paired
-from verax.inputs.handles import LATER, Handle, Part, Recipe, Summaries
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
 from verax.inputs.skipping import Skipped
 
 # By default, thresholds from 1 to 99 percent. Thresholds are compared to this number of decimals.

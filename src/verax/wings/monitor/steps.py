@@ -17,6 +17,7 @@ from verax.analyses.parts import naming, probabilities, seen
 from verax.analyses.uncertainty_scores import expected_of_itself, expected_of_lists
 from verax.common.hashing import label_hash
 from verax.common.specs import Whole
+from verax.common.spelling import LATER
 from verax.common.summaries import Summary, merges, same_names
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.stats import RowStatistic
@@ -25,7 +26,7 @@ from verax.errors import InputError, Remedy, passing, show
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.breakdown import Breakdown, labels_of
 from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.handles import LATER, Gathering, Part, Recipe
+from verax.inputs.handles import Gathering, Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
 from verax.scores.base import Rule, losses_of

@@ -24,6 +24,7 @@ from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
 from verax.common.sorting import DECIMALS
 from verax.common.specs import Array, Each, Names, Several, Spec, Valued, Whole
+from verax.common.spelling import LATER
 from verax.common.summaries import Summary, merges
 from verax.common.summaries import compiled as merging
 from verax.engines.counts import CONFUSION_UP_TO
@@ -34,7 +35,7 @@ from verax.engines.tables import RankTable, ReplicateTable, WeightedRankTable, c
 from verax.errors import InputError, VeraxError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.handles import LATER, Gathering, Part, Recipe, Seen
+from verax.inputs.handles import Gathering, Part, Recipe, Seen
 from verax.inputs.lists.rows import ListRows
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric
