@@ -11,6 +11,7 @@ import pytest
 
 import house
 import verax as vx
+from verax.common.summaries import KINDS
 from verax.common.wings import wings
 
 ROOT = Path(vx.__file__).parent
@@ -64,6 +65,12 @@ class TestDeclaration:
     def test_its_places_exist(self, wing):
         places = [*wing.functions.items(), *wing.results.items()]
         assert [name for name, place in places if wing.at(place).__name__ != name] == []
+        placed = [place for card in wing.cards.values() for place in (card.loads, card.shows)]
+        assert [place for place in placed if not callable(wing.at(place))] == []
+
+    def test_what_it_saves_has_kinds(self, wing):
+        modules = {wing.at(module).__name__ for module in wing.saved}
+        assert modules <= {cls.__module__ for cls in KINDS.values()}
 
     def test_its_names_are_public(self, wing):
         assert set(wing.functions) <= set(vx.__all__)

@@ -161,10 +161,10 @@ def test_only_like_merges_with_like(option, tmp_path):
         one + other
     one.card().save(tmp_path / "a.verax")
     other.card().save(tmp_path / "b.verax")
-    from verax.analyses.cards.saved import merge_files
+    from verax.analyses.loading import merged_card
 
     with pytest.raises(vx.VeraxError, match=r"a\.verax and .*b\.verax cannot be merged"):
-        merge_files([tmp_path / "a.verax", tmp_path / "b.verax"])
+        merged_card([tmp_path / "a.verax", tmp_path / "b.verax"])
 
 
 def test_intervals_that_do_not_merge_say_in_what_they_differ():

@@ -23,7 +23,7 @@ import numpy as np
 
 import verax as vx
 from verax.analyses.cards.container import read_summaries, write_summaries
-from verax.analyses.cards.saved import merge_files
+from verax.analyses.loading import merged_card
 from verax.common.packing import _parts, dump, kind_in, load
 from verax.errors import VeraxError
 from verax.scans.names import former_names, saved_name
@@ -162,7 +162,7 @@ def mutate(rng: np.random.Generator, value: Any) -> Any:
 
 def merged(path: Path) -> None:
     """Merge a file with itself, and save it."""
-    merge_saved([path, path], merge_files([path, path])["card"], path.with_name("merged.verax"))
+    merge_saved([path, path], merged_card([path, path]).card, path.with_name("merged.verax"))
 
 
 def loaded(path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import verax as vx
 from reports import LIGHT
 from verax.analyses.calibration import slope
-from verax.analyses.cards.saved import merge_files
+from verax.analyses.loading import merged_card
 from verax.common.spelling import spelled
 from verax.report import Report
 from verax.scans.saved import merge_saved
@@ -206,8 +206,8 @@ def test_slopes_that_0_2_0_saved_are_found_by_all_digits():
 @pytest.mark.parametrize("version", EARLIER)
 def test_what_is_merged_and_saved_gives_the_same_numbers(version, name, folders, now, tmp_path):
     old, new = shards(folders[version], name), now(name)
-    card = merge_files([old[0], new[1]])["card"]
-    same(card, merge_files(new)["card"])
+    card = merged_card([old[0], new[1]]).card
+    same(card, merged_card(new).card)
     merge_saved([old[0], new[1]], card, tmp_path / "both.verax")
     same(vx.load(tmp_path / "both.verax"), card)
     if name not in making.CARDS:

@@ -13,7 +13,7 @@ import verax as vx
 from scanned import alike
 from scattered import Scattered
 from verax.analyses.cards.container import read_summaries, write_summaries
-from verax.analyses.cards.saved import merge_files
+from verax.analyses.loading import merged_card
 from verax.inference.intervals import Resampling
 from verax.report import Report
 from verax.report.analysis import recipes_of
@@ -142,7 +142,7 @@ def test_the_card_is_read_by_load_too(saved):
 
 
 def merged(paths, path):
-    merge_saved(paths, merge_files(paths)["card"], path)
+    merge_saved(paths, merged_card(paths).card, path)
     return path
 
 

@@ -14,8 +14,8 @@ import pytest
 import verax as vx
 from verax.analyses.calibration.recipes import EventRecipe
 from verax.analyses.cards.container import read_summaries, write_summaries
-from verax.analyses.cards.saved import merge_files
 from verax.analyses.discrimination.counts import RankRecipe, RankSource
+from verax.analyses.loading import merged_card
 from verax.inputs.handles import Recipe
 from verax.scans.names import former_names, saved_name
 from verax.scans.saved import merge_saved
@@ -69,7 +69,7 @@ def test_other_costs_are_not_found(saved):
 
 
 def merged(paths, path):
-    merge_saved(paths, merge_files(paths)["card"], path)
+    merge_saved(paths, merged_card(paths).card, path)
     return path
 
 

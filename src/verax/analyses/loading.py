@@ -1,20 +1,20 @@
-"""`load`: a card that was saved, of whatever kind."""
+"""Cards that were saved: read again by `load`, and merged. Wings may have cards of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self
 
-from verax.analyses.cards.container import GRADES, not_saved, read_summaries
-from verax.analyses.cards.saved import load_card
+from verax.analyses.cards.container import CARD, not_saved, read_summaries
+from verax.analyses.cards.listcard import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.paths import as_path
+from verax.common.wings import cards
 from verax.errors import InputError, VeraxError
-from verax.wings.evals.result import GradeCard
-from verax.wings.evals.summaries import GradeTally
 
 
-def load(path: str | Path) -> Scorecard | GradeCard:
+def load(path: str | Path) -> Any:
     """Read a card that `save` or `verax evaluate --save` wrote.
 
     Parameters
@@ -43,36 +43,71 @@ def load(path: str | Path) -> Scorecard | GradeCard:
     >>> (card + vx.load(path)).n_rows
     4
     """
-    grades = load_grades(path)
-    return load_card(path) if grades is None else grades
+    return saved_card(path).card
 
 
-def load_grades(path: str | Path) -> GradeCard | None:
-    """The card of graded answers in a file; None where it holds a card of forecasts."""
-    stored = read_summaries(path)
-    if GRADES not in stored:
-        return None
+class MergingCard(Protocol):
+    """A card that a file holds: those of parts merge."""
+
+    def merge(self, other: Self, /) -> Self: ...
+    def save(self, path: Path, /) -> None: ...
+
+
+class SavedCard(NamedTuple):
+    """A card of some kind: "card" for forecasts, or a name that a wing declares."""
+
+    kind: str
+    card: MergingCard
+
+
+def saved_card(path: str | Path) -> SavedCard:
+    """The card of a file, of any kind; a file without one is refused."""
+    stored, of_wings = read_summaries(path), cards()
+    kind = next((name for name in of_wings if name in stored), CARD)
+    if kind not in stored:
+        raise not_saved(
+            as_path(path), InputError("must hold a card", argument="data", found="it has no card")
+        )
+    if kind in of_wings:
+        wing, declared = of_wings[kind]
+        read = wing.at(declared.loads)
+    else:
+        read = card_from_bytes
     try:
-        return GradeCard.of(GradeTally.from_bytes(stored[GRADES]))
+        return SavedCard(kind, read(stored[kind]))
     except InputError as error:
         raise not_saved(as_path(path), error) from None
 
 
-def merged_grades(paths: Sequence[str | Path]) -> GradeCard | None:
-    """The card of the graded answers of all files; None where none holds any, and mixtures are refused."""
-    cards = {path: load_grades(path) for path in paths}
-    known = {path: card for path, card in cards.items() if card is not None}
-    if not known:
-        return None
-    if len(known) < len(cards):
-        other = next(path for path, card in cards.items() if card is None)
-        raise VeraxError(
-            f"{next(iter(known))} has graded answers, and {other} has none: merge files of one kind."
+def load_card(path: str | Path) -> Scorecard:
+    """The card of forecasts in a file; others are refused."""
+    kind, card = saved_card(path)
+    if not isinstance(card, Scorecard):
+        raise not_saved(
+            as_path(path), InputError("must hold a card", argument="data", found=f"its card is of {kind}")
         )
-    (first, merged), *rest = known.items()
-    for path, card in rest:
+    return card
+
+
+def merged_card(paths: Iterable[str | Path]) -> SavedCard:
+    """The card of the rows of all files; mixtures of kinds are refused."""
+    first, *rest = paths
+    kind, merged = saved_card(first)
+    for path in rest:
+        other, card = saved_card(path)
+        if other != kind:
+            raise _mixture({kind: first, other: path})
         try:
             merged = merged.merge(card)
         except VeraxError as error:
             raise VeraxError(f"{first} and {path} cannot be merged: {error}") from None
-    return merged
+    return SavedCard(kind, merged)
+
+
+def _mixture(by_kind: dict[str, str | Path]) -> VeraxError:
+    """The error about two files with cards of different kinds, of which a wing knows at least one."""
+    known = cards()
+    kind = next(kind for kind in by_kind if kind in known)
+    (other,) = (path for each, path in by_kind.items() if each != kind)
+    says = known[kind][1].says
+    return VeraxError(f"{by_kind[kind]} has {says}, and {other} has none: merge files of one kind.")

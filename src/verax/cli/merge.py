@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,18 +11,16 @@ import typer
 from verax.analyses.cards.container import CARD, has_old_accuracy
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.rows import check_whole
-from verax.analyses.cards.saved import merge_files
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.loading import merged_grades
+from verax.analyses.loading import merged_card
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.cards import write_report
 from verax.cli.output import Json, check_report, show
-from verax.cli.require import Bound, Require, Strictly, read_bounds
+from verax.cli.require import Require, Strictly, check_on_sums, read_bounds
+from verax.common.wings import cards
 from verax.errors import InputError, Remedy
 from verax.inference.findings import Verdict
-from verax.wings.evals.cli.grade_cards import GradeBound, card_texts, grade_bounds, hold_grades
-from verax.wings.evals.result import GradeCard
 
 if TYPE_CHECKING:
     from verax.cli.schemas.building import Kinds
@@ -29,6 +28,18 @@ if TYPE_CHECKING:
 _EXAMPLES = """Examples: `verax merge monday.verax tuesday.verax`,
 `verax merge monday.verax tuesday.verax --require 'brier<0.9' --save week.verax --json`
 """
+
+
+@dataclass(frozen=True)
+class Merging:
+    """The files that `verax merge` was asked to merge, and its options."""
+
+    files: list[Path]
+    require: list[str] | None
+    require_interval: bool
+    save: Path | None
+    html: Path | None
+    as_json: bool
 
 
 @app.command(epilog=_EXAMPLES)
@@ -48,64 +59,45 @@ def merge(
     Python. The order of the files does not matter. No row may be in two of them. For --html every part must
     have been saved with a report of its own (`verax evaluate --save --html`), with the same options.
     """
+    kind, card = merged_card(files)
+    show_merged: Any = _show
+    if kind != CARD:
+        wing, declared = cards()[kind]
+        show_merged = wing.at(declared.shows)
+    show_merged(card, Merging(files, require, require_interval, save, html, as_json))
+
+
+def _show(card: Scorecard, asked: Merging) -> None:
+    """Print the card of forecasts of all files."""
     from verax.scans.saved import merge_saved
 
-    grades = merged_grades(files)
-    if grades is not None:
-        _show_grades(grades, files, require, require_interval, save, html, as_json=as_json)
-        return
-    check_report(html)
-    card: Scorecard = merge_files(files)[CARD]
+    files = asked.files
+    check_report(asked.html)
     check_whole(card, _first_names(files, " + "))
     lists = isinstance(card, ListCard)
-    bounds = read_bounds(require, strictly=require_interval, ordered=card.ordered, lists=lists)
+    bounds = read_bounds(asked.require, strictly=asked.require_interval, ordered=card.ordered, lists=lists)
     notes = _notes(files) if lists else []
     for bound in bounds:
-        _check_on_card(bound, card)
+        check_on_sums(bound, card)
     checks = [bound.hold(card) for bound in bounds]
-    if save is not None:
-        merge_saved(files, card, save)
-    verdict = None if html is None else _report_on_all(html, files, card)
+    if asked.save is not None:
+        merge_saved(files, card, asked.save)
+    verdict = None if asked.html is None else _report_on_all(asked.html, files, card)
     result: dict[str, Any] = {
         "files": [str(file) for file in files],
         "card": card.to_dict(stored=False),
         "notes": notes,
     }
     texts = [str(card), *(f"Note: {note}" for note in notes)]
-    show(result, texts, as_json=as_json, verdict=verdict, checks=checks, report=html, results=save)
-
-
-def _show_grades(
-    card: GradeCard,
-    files: list[Path],
-    require: list[str] | None,
-    strictly: bool,
-    save: Path | None,
-    html: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Print the card of graded answers of all files."""
-    from verax.wings.evals.page import save_grade_page
-
-    bounds = grade_bounds(require, strictly=strictly, ends=(card.rule.low, card.rule.high))
-    for bound in bounds:
-        if card.card is not None and not isinstance(bound, GradeBound):
-            _check_on_card(bound, card.card)
-    checks = hold_grades(bounds, card, None)
-    if save is not None:
-        card.save(save)
-    if html is not None:
-        save_grade_page(
-            card, html, source=", ".join(map(str, files)), verdicts=[str(check) for check in checks]
-        )
-    result: dict[str, Any] = {
-        "files": [str(file) for file in files],
-        "grades": card.to_dict(stored=False),
-        "notes": card.notes,
-    }
-    verdict, texts = card.verdict, card_texts(card)
-    show(result, texts, as_json=as_json, verdict=verdict, checks=checks, page=html, results=save)
+    show(
+        result,
+        texts,
+        as_json=asked.as_json,
+        verdict=verdict,
+        checks=checks,
+        report=asked.html,
+        results=asked.save,
+    )
 
 
 def _first_names(files: list[Path], mark: str) -> str:
@@ -137,19 +129,6 @@ def _notes(files: list[Path]) -> list[str]:
         f"{some} saved by verax 0.2, which counted answers in invalid lists as wrong in the accuracy and the "
         f"zero-one loss. {mixed}Score their rows again for the present definition."
     ]
-
-
-def _check_on_card(bound: Bound, card: Scorecard) -> None:
-    """Refuse a bound on what the sums do not tell."""
-    if not bound.on_calibration and (bound.rule is None or bound.name in card.scores):
-        return
-    raise InputError(
-        f"--require {bound.text!r}: the saved results do not include {bound.name}",
-        argument="require",
-        values=[bound.text],
-        found=f"they have {', '.join([*card.scores, *card.metrics])}",
-        remedies=[Remedy("Pass --rule to `verax evaluate` when saving.")] if bound.rule is not None else [],
-    )
 
 
 def output() -> Kinds:

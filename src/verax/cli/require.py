@@ -273,3 +273,16 @@ def refusal(text: str, reason: str, *remedies: Remedy) -> InputError:
     return InputError(
         f"--require {quote(text)}: {reason}", argument="require", values=[text], remedies=remedies
     )
+
+
+def check_on_sums(bound: Bound, card: Scorecard) -> None:
+    """Refuse a bound on what saved sums do not tell."""
+    if not bound.on_calibration and (bound.rule is None or bound.name in card.scores):
+        return
+    raise InputError(
+        f"--require {bound.text!r}: the saved results do not include {bound.name}",
+        argument="require",
+        values=[bound.text],
+        found=f"they have {', '.join([*card.scores, *card.metrics])}",
+        remedies=[Remedy("Pass --rule to `verax evaluate` when saving.")] if bound.rule is not None else [],
+    )

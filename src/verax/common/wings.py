@@ -44,6 +44,25 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Card:
+    """A card that files hold in place of that of forecasts.
+
+    Attributes
+    ----------
+    says : str
+        What it is about, such as "graded answers".
+    loads : str
+        The place of the function that makes it of stored bytes. Cards have `merge` and `save`.
+    shows : str
+        The place of the function that shows the one of all files, as `verax merge` was asked to.
+    """
+
+    says: str
+    loads: str
+    shows: str
+
+
+@dataclass(frozen=True)
 class Wing:
     """A subject of its own: what it adds, by places inside it such as "result:RaterStudy".
 
@@ -65,6 +84,8 @@ class Wing:
         What gives the heading, and the names with their meanings, of topics that `verax help` explains.
     saved : tuple of str
         Modules with summaries that files may keep.
+    cards : Mapping[str, Card]
+        Its cards that files hold, by the name of their entry.
     forms : tuple of str
         Forms of rows that it reads, as `scans.forms.Form` asks of them.
     shapes : tuple of str
@@ -90,6 +111,7 @@ class Wing:
     definitions: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     saved: tuple[str, ...] = ()
+    cards: Mapping[str, Card] = field(default_factory=dict)
     forms: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
@@ -129,6 +151,11 @@ def all_of(kind: str) -> Iterator[Any]:
 def commands() -> dict[str, tuple[Wing, Command]]:
     """The commands of all wings, by what is typed."""
     return {typed: (wing, command) for wing in wings() for typed, command in wing.commands.items()}
+
+
+def cards() -> dict[str, tuple[Wing, Card]]:
+    """The cards of all wings that files hold, by the names of their entries."""
+    return {entry: (wing, card) for wing in wings() for entry, card in wing.cards.items()}
 
 
 def in_order(first: Mapping[str, str], added: Mapping[str, tuple[Wing, Command]]) -> dict[str, str]:

@@ -13,8 +13,8 @@ from verax.display.writing import written
 from verax.errors import InputError
 
 _KIND = "saved summaries"
-# The summary that every file has: a card, or one of grades.
-CARD, GRADES = "card", "grades"
+# The entry of a card of forecasts, which every file has unless it holds the card of a wing.
+CARD = "card"
 # Files of 0.2 state no edition of the definitions. In the second, the accuracy and the zero-one loss of top
 # lists do not depend on stated confidences.
 _EDITION = 2

@@ -8,10 +8,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.cards.listcard import score_lists
+from verax.analyses.cards.listcard import card_from_bytes, score_lists
 from verax.analyses.cards.rates import RowMeasures
 from verax.analyses.cards.rows import check_whole
-from verax.analyses.cards.saved import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.measures import is_ordinal
 from verax.analyses.parts import Accepted, KnownSums, SumsOf

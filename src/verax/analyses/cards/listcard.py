@@ -13,6 +13,7 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
 from verax.common.checks import in_digits
+from verax.common.packing import kind_in
 from verax.common.specs import Text, Whole
 from verax.common.summaries import register
 from verax.engines.stats import Formula
@@ -38,6 +39,11 @@ def score_lists(
     return ListCard(
         tally, resampling=plan, n_invalid=faults.n_invalid, longest=longest, unmatched=faults.unmatched
     )
+
+
+def card_from_bytes(data: bytes) -> Scorecard:
+    """A card of probabilities or of top lists from its bytes."""
+    return (ListCard if kind_in(data) == ListCard.kind else Scorecard).from_bytes(data)
 
 
 @register("card of top lists")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Self, Unpack
 
 from verax.analyses.cards.evaluation import score
+from verax.analyses.cards.listcard import card_from_bytes
 from verax.analyses.cards.rows import check_whole
-from verax.analyses.cards.saved import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.faces import Hidden
 from verax.errors import VeraxError

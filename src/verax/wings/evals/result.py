@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.cards.container import GRADES, write_summaries
+from verax.analyses.cards.container import write_summaries
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
 from verax.common.faces import Hidden
@@ -28,6 +28,7 @@ from verax.inputs.validity import MANY
 from verax.scores.grades import Grade
 from verax.scores.registry import name_of
 from verax.wings.evals.summaries import CONFIDENCES, SUMS, TASK, GradeSums, GradeTally
+from verax.wings.evals.wing import WING
 from verax.wings.plan.pilots import Pilot, not_there, of_card, of_mean
 
 # The note below the card of the confidences.
@@ -172,7 +173,8 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         path : str or path
             The file; `.verax` is the usual ending.
         """
-        write_summaries(path, {GRADES: self._tally.to_bytes()})
+        (entry,) = WING.cards
+        write_summaries(path, {entry: self._tally.to_bytes()})
 
     def _pilot(self, name: str | None) -> Pilot:
         """What a plan starts from: the mean grade, or a score of the confidences."""
@@ -296,6 +298,11 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         return [*self.notes, *self.remarks]
+
+
+def card_from_bytes(stored: bytes) -> GradeCard:
+    """The card of sums that `save` wrote."""
+    return GradeCard.of(GradeTally.from_bytes(stored))
 
 
 def _second(column: Column) -> Callable[[Any], Any]:

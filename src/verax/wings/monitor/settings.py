@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from verax.analyses.cards.saved import load_card
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.loading import load_card
 from verax.common.checks import check_choice, check_flag, check_number
 from verax.errors import InputError, Remedy, join, passing
 from verax.inference.sequences import upper_mean
