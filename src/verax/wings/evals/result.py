@@ -28,9 +28,10 @@ from verax.inputs.validity import MANY
 from verax.scores.grades import Grade
 from verax.scores.registry import name_of
 from verax.wings.evals.summaries import CONFIDENCES, SUMS, TASK, GradeSums, GradeTally
-from verax.wings.evals.wing import WING
 from verax.wings.plan.pilots import Pilot, not_there, of_card, of_mean
 
+# The entry of files that hold a card, as the wing declares it.
+_ENTRY = "grades"
 # The note below the card of the confidences.
 NOT_THE_ACCURACY = "Its accuracy is that of decisions by confidence; that of the answers is above."
 
@@ -173,8 +174,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         path : str or path
             The file; `.verax` is the usual ending.
         """
-        (entry,) = WING.cards
-        write_summaries(path, {entry: self._tally.to_bytes()})
+        write_summaries(path, {_ENTRY: self._tally.to_bytes()})
 
     def _pilot(self, name: str | None) -> Pilot:
         """What a plan starts from: the mean grade, or a score of the confidences."""
