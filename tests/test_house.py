@@ -23,7 +23,6 @@ def measured() -> house.House:
     return house.House(ROOT)
 
 
-@pytest.mark.xfail(reason="the core still names wings", strict=True)
 def test_arrows_keep_the_law():
     assert list(measured().illegal()) == []
 
