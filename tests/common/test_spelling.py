@@ -148,7 +148,7 @@ def test_other_kinds_of_settings():
     assert spelled(vx.brier) == "Brier(scale='sum')"
 
 
-@pytest.mark.parametrize("value", [object(), len, lambda: 0, Options, np.longdouble(1), 1j])
+@pytest.mark.parametrize("value", [object(), len, lambda: 0, np.longdouble(1), 1j])
 def test_what_has_no_spelling_is_refused(value):
     with pytest.raises(vx.VeraxError, match="spell"):
         spelled({"inside": [value]})
@@ -169,3 +169,18 @@ def test_every_process_spells_alike():
         for seed in ("0", "1", "2")
     }
     assert len(texts) == 1
+
+
+class Plain:
+    """An object of a user, without a declared form."""
+
+    def __init__(self, power, costs):
+        self.power, self.costs = power, costs
+
+
+def test_objects_are_spelled_by_class_and_attributes():
+    assert spelled(Plain(2, [1, 2])) == spelled(Plain(2.0, (1, 2)))
+    assert spelled(Plain(2, [1, 2])) != spelled(Plain(3, [1, 2]))
+    assert spelled(Plain) in spelled(Plain(1, None))
+    with pytest.raises(vx.VeraxError, match="a function that is defined at the top of a module"):
+        spelled(Plain(lambda x: x, None))

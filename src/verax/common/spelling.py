@@ -1,8 +1,8 @@
 """Settings as text that is the same for the same settings: in every process, container and version.
 
 Numbers are spelled alike whether they are truth values, integers or floats, and sequences whether they are
-lists, tuples or arrays. The order of mappings and sets does not matter. Whatever has no spelling is refused,
-because how an object prints may change, or tell where it lies in memory.
+lists, tuples or arrays. The order of mappings and sets does not matter. Objects are spelled by their class
+and attributes, because how one prints may change, or tell where it lies in memory. A lambda is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date, timedelta
 from enum import Enum
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ StandIns = Mapping[str, Mapping[str, Any]]
 
 
 def spelled(value: Any, stand_ins: StandIns = MappingProxyType({})) -> str:
-    """The text of a setting: a plain value, a sequence, mapping or set of settings, or a dataclass of them.
+    """The text of a setting: a plain value, a sequence, mapping or set of settings, or an object of them.
 
     Fields of dataclasses that do not compare are left out. A class may say in `named_by` which fields, with
     which values, its objects are named by. `stand_ins` are values to spell in place of others in fields of
@@ -63,7 +63,17 @@ def spelled(value: Any, stand_ins: StandIns = MappingProxyType({})) -> str:
         return f"set({', '.join(sorted(map(inner, value)))})"
     if isinstance(value, Sequence):
         return f"[{', '.join(map(inner, value))}]"
-    raise VeraxError(f"A {type(value).__name__} has no spelling: settings are plain values and dataclasses.")
+    if isinstance(value, (type, FunctionType)) and "<" not in value.__qualname__:
+        return f"{value.__module__}.{value.__qualname__}"
+    if type(value).__module__ != "builtins" and hasattr(value, "__dict__"):
+        kind, told = type(value), sorted(vars(value).items())
+        return (
+            f"{kind.__module__}.{kind.__qualname__}({', '.join(f'{name}={inner(of)}' for name, of in told)})"
+        )
+    raise VeraxError(
+        f"A {type(value).__name__} has no spelling by which saved results could be found: use a function "
+        "that is defined at the top of a module, plain values, or dataclasses."
+    )
 
 
 def _text(value: str | bytes | None) -> str:

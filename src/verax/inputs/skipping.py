@@ -44,6 +44,8 @@ NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # The number of row numbers that are kept when parts of a file are merged.
 _KEPT = 10_000
 _DIVIDE = Remedy("If so, divide them by 100.")
+# Up to this number of rows that look like percentages, they may be typing errors.
+_TYPOS = 2
 # How far from 100 percentages may sum, by rounding.
 _NEAR_100 = 2.0
 # Why a row is invalid, by the argument and the kind of its error.
@@ -134,9 +136,17 @@ class Skipped(Summary, kind="skipped rows"):
         )
 
     def refuse_percentages(self, argument: str, source: str = "") -> None:
-        """Refuse rows of which many look like percentages: the others are likely to be percentages, too."""
+        """Refuse rows of which many look like percentages, because the others are then percentages as well.
+
+        Parameters
+        ----------
+        argument : str
+            The argument with the forecasts, as the caller knows it.
+        source : str, default ""
+            Where the rows are.
+        """
         n = self.reasons.get(REASONS["p", "percent"], 0)
-        if n > MANY * self.n_given:
+        if n > max(_TYPOS, MANY * self.n_given):
             raise InputError(
                 "must hold probabilities",
                 argument=argument,

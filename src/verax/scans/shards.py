@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from verax.analyses.cards.container import CARD, not_saved, read_summaries, write_summaries
 from verax.analyses.cards.scorecard import Scorecard
+from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError, dump, load, refusing
 from verax.common.specs import Each, Label, Number, Several, Text, Truth, Valued, Whole
 from verax.common.summaries import fields_of, from_bytes

@@ -15,7 +15,7 @@ from verax.wings.decide.section.charts import rate_charts
 from verax.wings.decide.section.exhibit import confidence_exhibit, thresholds_exhibit
 
 
-class Decisions(Section[ThresholdCurves]):
+class DecisionSection(Section[ThresholdCurves]):
     """Curves over thresholds: ROC, precision-recall, decision curves and rates of two classes."""
 
     key = "thresholds"
@@ -113,4 +113,4 @@ class Confidence(Section[ThresholdCurves]):
         return {"confident": confidence_exhibit(contents, found.confidence)}
 
 
-DECISIONS, CONFIDENCE = Decisions(), Confidence()
+DECISIONS, CONFIDENCE = DecisionSection(), Confidence()
