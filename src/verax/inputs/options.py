@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
-from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args
+from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, get_args
 
-import numpy as np
-
-from verax.errors import InputError, Remedy, join, passing, show
-from verax.inputs.arrays import namespace_of, to_array, to_host
+from verax.inputs.events import with_positive
 from verax.inputs.handles import Handle, check_alone
-from verax.inputs.outcomes import class_names
 from verax.inputs.reading import unexpected
 
 P = ParamSpec("P")
@@ -146,117 +143,120 @@ def reads(function: Callable[P, T]) -> Callable[P, T]:
     Traceback (most recent call last):
     TypeError: count() got an unexpected keyword argument 'weigths'. Did you mean 'weights'?
     """
-    return _reading(function, per_row=False)
+    return _Reads.of(function).checked()
 
 
 def reads_per_row(function: Callable[P, T]) -> Callable[P, T]:
     """`reads` for a function that returns a number per row: NaN for rows that are left out."""
-    return _reading(function, per_row=True)
+    return _Reads.of(function, per_row=True).checked()
 
 
 def reads_ranking(function: Callable[P, T]) -> Callable[P, T]:
     """`reads` for a function whose `by` is what rows are ranked by, not a label for each row."""
-    return _reading(function, per_row=False, ranked=True)
+    return _Reads.of(function, ranked=True).checked()
 
 
 def reads_parts(function: Callable[P, T]) -> Callable[P, T]:
     """`reads` for a function whose rows are a part of all rows, possibly without a valid one."""
-    return _reading(function, per_row=False, part=True)
+    return _Reads.of(function, part=True).checked()
 
 
-def _reading(
-    function: Callable[P, T], *, per_row: bool, part: bool = False, ranked: bool = False
-) -> Callable[P, T]:
-    bundle = _bundle_of(function)
-    named = inspect.signature(function)
-    options = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=_OPTIONS[name][1], annotation=annotation
+@dataclass(frozen=True)
+class _Reads(Generic[P, T]):
+    """A function that reads rows, with its options one by one.
+
+    Attributes
+    ----------
+    function : Callable
+        The function, whose options are `**read`.
+    own, shown : Signature
+        Its parameters, as it names them and with every option.
+    options : Mapping[str, Any]
+        The options, with their types.
+    per_row, part, ranked : bool
+        Whether it returns a number per row, takes parts of rows, or ranks rows by `by`.
+    """
+
+    function: Callable[P, T]
+    own: inspect.Signature
+    shown: inspect.Signature
+    options: Mapping[str, Any]
+    per_row: bool = False
+    part: bool = False
+    ranked: bool = False
+
+    @classmethod
+    def of(cls, function: Callable[P, T], **way: bool) -> _Reads[P, T]:
+        """What a function says of its parameters."""
+        own, options = inspect.signature(function), _bundle_of(function)
+        named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        more = [
+            inspect.Parameter(name, keyword, default=_OPTIONS[name][1], annotation=annotation)
+            for name, annotation in options.items()
+        ]
+        return cls(function, own, own.replace(parameters=[*named, *more]), options, **way)
+
+    def checked(self) -> Callable[P, T]:
+        """The function as it is called: with its arguments checked, and its own event and valid rows."""
+        function, name, known = self.function, self.function.__name__, self.shown.parameters
+        placed = [p.name for p in known.values() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            unknown = next((each for each in kwargs if each not in known), None)
+            if unknown is not None:
+                raise TypeError(unexpected(name, unknown, set(known)))
+            if len(args) > len(placed):
+                raise TypeError(_too_many(name, len(args), len(placed)))
+            if isinstance(kwargs.get("confidence"), Fraction):
+                # Results keep it, and neither JSON nor special functions know fractions.
+                kwargs["confidence"] = float(kwargs["confidence"])  # type: ignore[arg-type]
+            given: dict[str, Any] = dict(zip(placed, args, strict=False)) | kwargs
+            if isinstance(given.get("y"), Handle):
+                self._check_alone(given)
+                return function(*args, **kwargs)
+            positive: Any = kwargs.pop("positive", None)
+            if positive is not None:
+                bound = self.shown.bind(*args, **kwargs)
+                bound.arguments.update(with_positive(bound.arguments, positive))
+                args, kwargs = bound.args, bound.kwargs  # type: ignore[assignment]
+            if isinstance(given.get("y"), Mapping) and given.get("ids") is not None:
+                # Questions without a valid forecast are counted by the function itself.
+                return function(*args, **kwargs)
+            invalid = kwargs.pop("invalid", "raise")
+            if isinstance(invalid, str) and invalid == "raise":
+                return function(*args, **kwargs)
+            return self._of_valid_rows(invalid, self.shown.bind(*args, **kwargs))
+
+        checked.__signature__ = self.shown  # type: ignore[attr-defined]
+        checked.__doc__ = _documented(function.__doc__, self.options)
+        return checked
+
+    def _check_alone(self, given: Mapping[str, Any]) -> None:
+        """Refuse arguments beside a handle that are given and differ from their defaults."""
+        beside = [
+            name
+            for name in ("p", "forecasts", "sets", "ids", *self.options)
+            if (value := given.get(name)) is not None
+            and not (isinstance(value, (bool, str)) and name in _OPTIONS and value == _OPTIONS[name][1])
+        ]
+        check_alone(self.function.__name__, self.own, given["y"], beside)
+
+    def _of_valid_rows(self, invalid: object, bound: inspect.BoundArguments) -> T:
+        """The result for the valid rows among those given, which counts the others."""
+        from verax.common.checks import check_choice
+        from verax.inputs.sets.given import without_invalid_sets
+        from verax.inputs.skipping import marked, without_invalid
+
+        check_choice("invalid", invalid, ("raise", "skip"))
+        read = {name: value for name, value in bound.arguments.items() if not (self.ranked and name == "by")}
+        valid, skipped, kept = (
+            without_invalid_sets(read) if "sets" in read else without_invalid(read, part=self.part)
         )
-        for name, annotation in bundle.items()
-    ]
-    parameters = [p for p in named.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    known = {p.name for p in (*parameters, *options)}
-    at = next((i for i, p in enumerate(parameters) if p.name == "y"), len(parameters))
-    most = sum(p.kind is not inspect.Parameter.KEYWORD_ONLY for p in parameters)
-
-    @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        for name in kwargs:
-            if name not in known:
-                raise TypeError(unexpected(function.__name__, name, known))
-        if len(args) > most:
-            raise TypeError(_too_many(function.__name__, len(args), most))
-        if isinstance(kwargs.get("confidence"), Fraction):
-            # Results keep it, and neither JSON nor special functions know fractions.
-            kwargs["confidence"] = float(kwargs["confidence"])  # type: ignore[arg-type]
-        if isinstance(handle := args[at] if at < len(args) else kwargs.get("y"), Handle):
-            rows = {**dict(zip((p.name for p in parameters), args, strict=False)), **kwargs}
-            check_alone(
-                function.__name__, named, handle, _given(rows, ("p", "forecasts", "sets", "ids", *bundle))
-            )
-            return function(*args, **kwargs)
-        positive: Any = kwargs.pop("positive", None)
-        if positive is not None:
-            bound = shown.bind(*args, **kwargs)
-            bound.arguments.update(with_positive(bound.arguments, positive))
-            return checked(*bound.args, **bound.kwargs)
-        if isinstance(handle, Mapping) and kwargs.get("ids") is not None:
-            # Questions without a valid forecast are counted by the function itself.
-            return function(*args, **kwargs)
-        invalid = kwargs.pop("invalid", "raise")
-        if isinstance(invalid, str) and invalid == "raise":
-            return function(*args, **kwargs)
-        how = _Way(per_row, part, ranked)
-        return _skipping(shown, function, invalid, args, kwargs, how)
-
-    shown = named.replace(parameters=[*parameters, *options])
-    checked.__signature__ = shown  # type: ignore[attr-defined]
-    checked.__doc__ = _documented(function.__doc__, bundle)
-    return checked
-
-
-def _given(values: dict[str, Any], names: Iterable[str]) -> list[str]:
-    """The names of arguments that are given and differ from their defaults."""
-    default = {name: option[1] for name, option in _OPTIONS.items()}
-    return [
-        name
-        for name in names
-        if (value := values.get(name)) is not None
-        and not (isinstance(value, (bool, str)) and value == default.get(name))
-    ]
-
-
-class _Way(NamedTuple):
-    """How a function reads: it returns a number per row, takes parts of rows, or ranks rows by `by`."""
-
-    per_row: bool
-    part: bool
-    ranked: bool
-
-
-def _skipping(
-    signature: inspect.Signature,
-    function: Callable[..., T],
-    invalid: object,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    how: _Way,
-) -> T:
-    """The result of a function for the valid rows among those given."""
-    from verax.common.checks import check_choice
-    from verax.inputs.sets.given import without_invalid_sets
-    from verax.inputs.skipping import marked, without_invalid
-
-    check_choice("invalid", invalid, ("raise", "skip"))
-    bound = signature.bind(*args, **kwargs)
-    read = {name: value for name, value in bound.arguments.items() if not (how.ranked and name == "by")}
-    valid, skipped, kept = (
-        without_invalid_sets(read) if "sets" in read else without_invalid(read, part=how.part)
-    )
-    bound.arguments.update(valid)
-    result = function(*bound.args, **bound.kwargs)
-    return marked(result, skipped, kept, per_row=how.per_row)  # type: ignore[no-any-return]
+        bound.arguments.update(valid)
+        result = self.function(*bound.args, **bound.kwargs)
+        return marked(result, skipped, kept, per_row=self.per_row)  # type: ignore[no-any-return]
 
 
 def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def _with_shared(lines: list[str]) -> Iterator[str]:
         yield line if shared is None else textwrap.indent(f"{name} : {shared[0]}\n    {shared[1]}", indent)
 
 
-def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
+def _documented(text: str | None, bundle: Mapping[str, Any]) -> str | None:
     """The docstring with the line `**read` replaced by the options, and with a section of errors."""
     lines = list(_with_shared((text or "").splitlines()))
     at = next((i for i, line in enumerate(lines) if line.strip() == "**read"), None)
@@ -306,107 +306,3 @@ def _too_many(function: str, given: int, most: int) -> str:
     """Python's error about too many arguments, with the call that was probably meant."""
     hint = '. Name the models: compare(y, {"a": p, "b": q})' if function == "compare" else ""
     return f"{function}() takes at most {most} positional arguments, not {given}{hint}"
-
-
-def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any]:
-    """The arguments `y`, `p` (or `forecasts`) and `classes` of a function, with the event as second class.
-
-    A single column of probabilities is that of the event. Two columns without names are swapped if the event
-    is the first class.
-
-    >>> changed = with_positive({"y": ["sick", "well"], "p": [0.9, 0.2]}, "sick")
-    >>> changed["classes"], changed["p"]
-    (('well', 'sick'), [0.9, 0.2])
-    >>> changed = with_positive({"y": [0, 1], "p": [[0.9, 0.1], [0.2, 0.8]]}, 0)
-    >>> changed["classes"], changed["p"].tolist()
-    ((1, 0), [[0.1, 0.9], [0.8, 0.2]])
-    """
-    name = "p" if "p" in given else "forecasts"
-    if given.get(name) is None:
-        raise InputError(
-            "names a class that outcomes and forecasts are about",
-            argument="positive",
-            kind="missing",
-            found="no forecasts are given",
-            remedies=[Remedy("Pass them, or leave `positive` out.", python_only=True)],
-        )
-    several = isinstance(given[name], Mapping)
-    models = dict(given[name]) if several else {"": given[name]}
-    arrays = {model: to_array(p, "p") for model, p in models.items()}
-    columns = next(
-        (
-            column_names
-            for array, column_names in arrays.values()
-            if column_names is not None and array.ndim == 2
-        ),
-        None,
-    )
-    classes = _classes(given, columns, [array for array, _ in arrays.values()])
-    try:
-        at = classes.index(positive)
-    except Exception:
-        # Values such as arrays, tensors and NA do not tell whether they equal a name.
-        at = -1
-    if len(classes) != 2 or at < 0:
-        raise InputError(
-            "must be one of two classes",
-            argument="positive",
-            kind="label",
-            found=f"it is {show(positive)}, and the classes are {join(map(show, classes))}",
-            values=[positive],
-        )
-    changed = dict(given)
-    pair = (classes[1 - at], positive)
-    if at == 0:
-        models = {
-            model: models[model] if column_names or p.ndim == 1 else _swapped(p)
-            for model, (p, column_names) in arrays.items()
-        }
-        changed[name] = models if several else models[""]
-        outcomes, column_names = to_array(given["y"], "y")
-        if outcomes.ndim == 2 and column_names is None and not _by_rater(given):
-            changed["y"] = _swapped(outcomes)
-    if given.get("classes") is not None or pair != (0, 1):
-        changed["classes"] = pair
-    return changed
-
-
-def _classes(given: Mapping[str, Any], columns: tuple[Any, ...] | None, arrays: list[Any]) -> tuple[Any, ...]:
-    """The two classes: named by the caller or by columns, positions, or the labels that happened."""
-    if given.get("classes") is not None:
-        return class_names(given["classes"])
-    if columns is not None:
-        return tuple(columns)
-    if given.get("y") is None:
-        raise InputError("names a class of outcomes, and there are none", argument="positive")
-    outcomes = to_host(to_array(given["y"], "y")[0])
-    if _by_rater(given):
-        outcomes = outcomes.ravel()
-    if outcomes.ndim != 1 or outcomes.dtype.kind in "biu":
-        return (0, 1)
-    labels = tuple(
-        dict.fromkeys(label for label in outcomes.tolist() if label is not None and label == label)
-    )
-    if len(labels) != 2 or any(array.ndim == 2 for array in arrays):
-        raise InputError(
-            "needs the names of both classes",
-            argument="positive",
-            kind="order",
-            found=f"the outcomes are {join(map(show, labels[:4]))}",
-            remedies=[passing("in the order of the columns of probabilities", classes=...)],
-        )
-    return labels
-
-
-def _by_rater(given: Mapping[str, Any]) -> bool:
-    """Whether the columns of the outcomes are raters, not classes."""
-    return isinstance(given.get("raters"), str) and given["raters"] == "columns"
-
-
-def _swapped(array: Any) -> Any:
-    """The two columns in the other order; later checks refuse any other number of columns."""
-    if array.shape[1] != 2:
-        return array
-    if isinstance(array, np.ndarray):
-        return array[:, ::-1]
-    return namespace_of(array).flip(array, axis=1)
