@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.comparison.opening import grade_scale
+from verax.analyses.comparison.grades import grade_scale
 from verax.common.paths import matching
 from verax.errors import InputError, Remedy
 from verax.inputs.handles import Handle, Recipe, RowFacts, Summaries

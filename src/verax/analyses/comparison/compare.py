@@ -9,6 +9,7 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
+from verax.analyses.comparison.checks import check_margin, check_models, refuse
 from verax.analyses.comparison.conclusions import (
     RowWise,
     claims_of,
@@ -16,14 +17,7 @@ from verax.analyses.comparison.conclusions import (
     with_shapes,
 )
 from verax.analyses.comparison.crossfits import allowing_for_fits, compare_unpaired
-from verax.analyses.comparison.opening import (
-    Missing,
-    QuestionOptions,
-    check_margin,
-    check_models,
-    open_forecasts,
-    refuse,
-)
+from verax.analyses.comparison.opening import Missing, QuestionOptions, open_forecasts
 from verax.analyses.comparison.paired import (
     OF_MARGIN,
     OF_RULE,

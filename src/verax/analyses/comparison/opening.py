@@ -1,20 +1,27 @@
-"""Grades, and forecasts of models with different questions, as rows with known losses."""
+"""Models compared by questions: grades, and forecasts with rows of their own, as rows with known losses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, check_reference, uniform_losses
-from verax.common.checks import check_choice, check_number
-from verax.errors import InputError, Offenders, Remedy, passing, show
-from verax.inputs.arrays import Array, Bools, Floats, Ints, to_array, to_host
+from verax.analyses.comparison.checks import refuse
+from verax.analyses.comparison.grades import (
+    Ungraded,
+    confidence_losses,
+    read_confidences,
+    read_grades,
+    right_or_wrong,
+)
+from verax.analyses.comparison.references import uniform_losses
+from verax.common.checks import check_choice
+from verax.errors import InputError, Remedy, show
+from verax.inputs.arrays import Array, Bools, Floats, Ints, to_host
 from verax.inputs.breakdown import labels_of, not_scanned
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import kinds_of, missing
+from verax.inputs.groups import kinds_of
 from verax.inputs.handles import Handle, Part
 from verax.inputs.memory import InMemory, paired_by_model
 from verax.inputs.questions import Questions, averaged, column_of, first_rows, how_long, ids_of, numbered
@@ -22,73 +29,8 @@ from verax.inputs.rows import Baseline, Rows, ScoredRows, at_fault
 from verax.inputs.skipping import without_invalid
 from verax.scores.base import Rule, losses_of
 from verax.scores.grades import Grade
-from verax.scores.registry import name_of
-
-
-def check_margin(margin: float | None, rules: Sequence[Rule]) -> float | None:
-    """Check a margin, which needs a single rule."""
-    if margin is None:
-        return None
-    if len(rules) > 1:
-        raise InputError(
-            "is in units of one rule",
-            argument="margin",
-            found=f"there are {len(rules)}: {', '.join(map(name_of, rules))}",
-            remedies=[passing(rule=name_of(rules[0]))],
-        )
-    return check_number("margin", margin, "must be a positive number", lambda value: value > 0)
-
-
-def check_among(handle: Handle, reference: object) -> None:
-    """Refuse fewer than two models, and a reference that is not a model."""
-    known = isinstance(reference, str) and reference in handle.models
-    check_models(handle, reference if known else None)
-    if reference is not None and not known:
-        raise InputError(
-            f"must be the name of a model, not {show(reference)}", argument="reference", values=[reference]
-        )
-
-
-def check_models(handle: Handle, reference: object) -> None:
-    """Refuse too few models, and a reference that is neither a model nor a simple forecast."""
-    n = len(handle.models)
-    if n < (2 if reference is None else 1):
-        simple = UNIFORM if handle.listed else FREQUENCIES
-        raise InputError(
-            "must name at least two models",
-            argument="forecasts",
-            found=f"there {'is' if n == 1 else 'are'} {n}",
-            remedies=[passing("to measure the skill of one model", reference=simple)],
-        )
-    if reference is not None and not isinstance(reference, str):
-        raise InputError(
-            f"must be the name of a model or of a simple forecast, not {show(reference)}",
-            argument="reference",
-            kind="type",
-            values=[reference],
-        )
-    if reference is not None and reference not in handle.models:
-        check_reference(reference, handle.models, lists=bool(handle.listed))
-        if reference == FREQUENCIES and not handle.has_rows:
-            raise InputError(
-                "cannot be class frequencies where there are saved summaries only: they need a second pass",
-                argument="reference",
-                values=[reference],
-                remedies=[passing(reference=UNIFORM)],
-            )
-
-
-def refuse(given: Mapping[str, bool], where: str) -> None:
-    """Refuse arguments that were given and cannot be used `where`."""
-    for argument, is_given in given.items():
-        if is_given:
-            raise InputError(f"cannot be used {where}", argument=argument)
-
 
 Missing = Literal["refuse", "pairwise", "joint"]
-Ungraded = Literal["bounds", "exclude", "wrong"]
-# If more than this share of the confidences exceeds 1, they are probably percentages.
-_MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -121,6 +63,91 @@ class QuestionLosses:
             for rule, of_rule in losses.items()
         }
         return replace(self, answers=np.bincount(question, minlength=self.n_rows), ungraded=ungraded)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Rows of models, each about a question, with known losses.
+
+    Attributes
+    ----------
+    losses : mapping of str to QuestionLosses
+        The losses of each model.
+    ids, epochs : object
+        The question of each row, and which of its repeats it is.
+    columns : mapping of (str, hashable) to object
+        Further values per row: by the argument that has them, and by which of several it is.
+    averaged : bool
+        Whether each question has the mean of its repeats.
+    """
+
+    losses: Mapping[str, QuestionLosses]
+    ids: object
+    epochs: object
+    columns: Mapping[tuple[str, Hashable], object]
+    averaged: bool = False
+
+    def numbered(self) -> _Answers | None:
+        """The same with repeats numbered from 0 in all models; None if questions have different numbers."""
+        apart = isinstance(self.ids, Mapping)
+        numbering = {
+            model: numbered(self.ids, self.epochs, model, self.losses[model].n_rows)
+            for model in (self.losses if apart else list(self.losses)[:1])
+        }
+        if len({int(n) for _, counts in numbering.values() for n in counts}) > 1:
+            return None
+        places = {model: place for model, (place, _) in numbering.items()}
+        return replace(self, epochs=places if apart else next(iter(places.values())))
+
+    def by_question(self, times: object = None, closes: object = None) -> _Answers:
+        """One row per model and question: the mean over its repeats, or over the time that each stood."""
+        given: dict[tuple[str, Hashable], object] = {("ids", ""): self.ids, **self.columns}
+        columns: dict[tuple[str, Hashable], dict[str, Array]] = {key: {} for key in given}
+        losses: dict[str, QuestionLosses] = {}
+        for model, of_model in self.losses.items():
+            n = of_model.n_rows
+            ids = ids_of(self.ids, model, n)
+            rows, question = first_rows(ids)
+            if times is None:
+                means = QuestionLosses(averaged(of_model.losses, question, np.ones(n)))
+                losses[model] = means.counting(of_model.losses, question)
+            else:
+                made, closed = column_of(times, model, n, "times"), column_of(closes, model, n, "closes")
+                stood = how_long(ids, made, closed, repr(model))
+                losses[model] = QuestionLosses(averaged(of_model.losses, question, stood))
+            for key, column in columns.items():
+                column[model] = _of_questions(given[key], model, rows, question, key[0])
+        return _Answers(losses, columns.pop(("ids", "")), None, columns, averaged=times is None)
+
+    def matched(self, n_classes: int, missing: Missing) -> InMemory:
+        """A handle of the questions of all models, which have at most one row per question and repeat."""
+        sizes = {name: of_model.n_rows for name, of_model in self.losses.items()}
+        questions = Questions.of(sizes, self.ids, self.epochs)
+        if missing == "refuse":
+            questions.refuse_absent()
+        columns = {key: questions.column(given, key[0], sizes) for key, given in self.columns.items()}
+        groups = [column for (argument, _), column in columns.items() if argument == "groups"]
+        if not groups and (questions.repeated or self.averaged):
+            # Repeats of a question belong together.
+            groups = [questions.ids]
+        by = {str(which): _named(column) for (name, which), column in columns.items() if name == "by"}
+        if ("task", "") in columns:
+            by["task"] = columns["task", ""]
+        models = {
+            name: ScoredRows(
+                {rule: questions.spread(name, values) for rule, values in of_model.losses.items()},
+                absent=questions.absent(name),
+                n_classes=n_classes,
+                weights=columns.get(("weights", "")),
+                groups=groups if len(groups) > 1 else next(iter(groups), None),
+                answers=None if of_model.answers is None else questions.counts(name, of_model.answers),
+                ungraded=None
+                if of_model.ungraded is None
+                else {rule: questions.counts(name, left) for rule, left in of_model.ungraded.items()},
+            )
+            for name, of_model in self.losses.items()
+        }
+        return InMemory(models, several=True, ids=questions.ids, by=by)
 
 
 @dataclass(frozen=True)
@@ -187,58 +214,6 @@ class QuestionOptions:
             raise not_scanned(self.task, handle.by, "task")
         return self.task
 
-    def _numbered(self, sizes: Mapping[str, int]) -> QuestionOptions | None:
-        """Number repeats from 0 in all models; None if questions have different numbers of them."""
-        by_model = isinstance(self.ids, Mapping)
-        numbering = {
-            model: numbered(self.ids, self.epochs, model, n)
-            for model, n in (sizes.items() if by_model else list(sizes.items())[:1])
-        }
-        if len({int(n) for _, counts in numbering.values() for n in counts}) > 1:
-            return None
-        places = {model: place for model, (place, _) in numbering.items()}
-        return replace(self, epochs=places if by_model else next(iter(places.values())))
-
-    def _by_question(
-        self, losses: Mapping[str, Mapping[Rule, Floats]], by: Mapping[str, object]
-    ) -> tuple[QuestionOptions, dict[str, QuestionLosses], dict[str, object]]:
-        """One loss per model and question: the mean over its repeats, or over time if forecasts change."""
-        if self.times is not None and (self.ids is None or self.closes is None or self.epochs is not None):
-            raise InputError(
-                "need ids and closes, and are not for repeats of a question", argument="times", kind="missing"
-            )
-        by_question: dict[str, QuestionLosses] = {}
-        per_row = {name: getattr(self, name) for name in ("ids", "task", "weights")}
-        per_row |= {f"by {name}": labels for name, labels in by.items()}
-        kinds = [] if self.groups is None else _kinds(self.groups)
-        per_row |= {f"groups {i}": kind for i, kind in enumerate(kinds)}
-        columns: dict[str, Any] = {name: {} for name, value in per_row.items() if value is not None}
-        for model, by_rule in losses.items():
-            n = len(next(iter(by_rule.values())))
-            ids = ids_of(self.ids, model, n)
-            stood = np.ones(n)
-            if self.times is not None:
-                times, closes = (column_of(getattr(self, k), model, n, k) for k in ("times", "closes"))
-                stood = how_long(ids, times, closes, repr(model))
-            rows, question = first_rows(ids)
-            by_question[model] = QuestionLosses(averaged(by_rule, question, stood))
-            if self.times is None:
-                by_question[model] = by_question[model].counting(by_rule, question)
-            for name, column in columns.items():
-                column[model] = _of_questions(per_row[name], model, rows, question, name)
-        groups = [columns.pop(f"groups {i}") for i in range(len(kinds))]
-        options = replace(
-            self,
-            ids=columns.get("ids"),
-            task=columns.get("task"),
-            weights=columns.get("weights"),
-            groups=groups if len(groups) > 1 else next(iter(groups), None),
-            epochs=None,
-            times=None,
-            closes=None,
-        )
-        return options, by_question, {name: columns[f"by {name}"] for name in by}
-
     def open(
         self,
         losses: Mapping[str, Mapping[Rule, Floats]],
@@ -248,55 +223,28 @@ class QuestionOptions:
         graded: Grade | None = None,
     ) -> InMemory:
         """A handle of the questions of all models, with their known losses by each rule."""
-        options: QuestionOptions | None = self
-        answered = {name: QuestionLosses(by_rule) for name, by_rule in losses.items()}
-        if self.epochs is not None and self.ids is not None and self.times is None:
-            options = self._numbered({name: of_model.n_rows for name, of_model in answered.items()})
-        if options is None or self.times is not None:
-            options, answered, by = self._by_question(losses, by or {})
-        repeated = self.times is None and self.epochs is not None and options.epochs is None
-        return options._open(answered, n_classes, by or {}, graded, repeated=repeated)
-
-    def _open(
-        self,
-        answered: Mapping[str, QuestionLosses],
-        n_classes: int,
-        by: Mapping[str, object],
-        graded: Grade | None,
-        *,
-        repeated: bool,
-    ) -> InMemory:
-        """The same with at most one loss per model, question and repeat."""
-        sizes = {name: answers.n_rows for name, answers in answered.items()}
-        questions = Questions.of(sizes, self.ids, self.epochs)
-        if self.missing == "refuse":
-            questions.refuse_absent()
-        groups: Any = None
-        if self.groups is not None:
-            columns = [questions.column(kind, "groups", sizes) for kind in _kinds(self.groups)]
-            groups = columns if len(columns) > 1 else columns[0]
-        elif questions.repeated or repeated:
-            # Repeats of a question belong together.
-            groups = questions.ids
-        weights = None if self.weights is None else questions.column(self.weights, "weights", sizes)
-        columns_by = {name: _named(questions.column(v, "by", sizes)) for name, v in by.items()}
-        if self.task is not None:
-            columns_by["task"] = questions.column(self.task, "task", sizes)
-        models = {
-            name: ScoredRows(
-                {rule: questions.spread(name, values) for rule, values in answers.losses.items()},
-                absent=questions.absent(name),
-                n_classes=n_classes,
-                weights=weights,
-                groups=groups,
-                answers=None if answers.answers is None else questions.counts(name, answers.answers),
-                ungraded=None
-                if answers.ungraded is None
-                else {rule: questions.counts(name, left) for rule, left in answers.ungraded.items()},
-            )
-            for name, answers in answered.items()
-        }
-        handle = InMemory(models, several=True, ids=questions.ids, by=columns_by)
+        kinds = [] if self.groups is None else _kinds(self.groups)
+        columns: dict[tuple[str, Hashable], object] = {("groups", i): kind for i, kind in enumerate(kinds)}
+        columns["weights", ""] = self.weights
+        columns |= {("by", name): labels for name, labels in (by or {}).items()}
+        columns["task", ""] = self.task
+        answers = _Answers(
+            {name: QuestionLosses(by_rule) for name, by_rule in losses.items()},
+            self.ids,
+            self.epochs,
+            {key: given for key, given in columns.items() if given is not None},
+        )
+        if self.times is not None:
+            if self.ids is None or self.closes is None or self.epochs is not None:
+                raise InputError(
+                    "need ids and closes, and are not for repeats of a question",
+                    argument="times",
+                    kind="missing",
+                )
+            answers = answers.by_question(self.times, self.closes)
+        elif self.epochs is not None and self.ids is not None:
+            answers = answers.numbered() or answers.by_question()
+        handle = answers.matched(n_classes, self.missing)
         handle.graded = graded
         return handle
 
@@ -316,7 +264,6 @@ def _kinds(groups: Any) -> Any:
 
 def _of_questions(given: object, model: str, rows: Ints, question: Ints, argument: str) -> Array:
     """The value of each question, whose rows must agree."""
-    argument = argument.partition(" ")[0]
     values = column_of(given, model, len(question), argument)
     texts = values.astype(str)
     differ = np.flatnonzero(texts != texts[rows][question])
@@ -331,18 +278,6 @@ def _of_questions(given: object, model: str, rows: Ints, question: Ints, argumen
             rows=(first, i),
         )
     return values[rows]
-
-
-def grade_scale(grade_range: object) -> Grade:
-    """The range of grades, checked."""
-    ends = tuple(grade_range) if isinstance(grade_range, (tuple, list)) else ()
-    if len(ends) != 2 or not all(isinstance(end, (int, float)) for end in ends):
-        raise InputError(
-            f"must be the worst and the best possible grade, such as (0, 1), not {show(grade_range)}",
-            argument="grade_range",
-            kind="type",
-        )
-    return Grade(float(ends[0]), float(ends[1]))
 
 
 def open_grades(
@@ -384,111 +319,6 @@ def open_grades(
             p = read_confidences(confidences[name], len(values), skip=options.skip, source=repr(name))
             losses[str(name)] |= confidence_losses(right, p, rules)
     return options.open(losses, 2, by=by, graded=scale)
-
-
-def check_graded(handle: Handle, scale: Grade, ungraded: Ungraded) -> Grade:
-    """The range of the grades of a handle; refuse options that must be stated when opening it."""
-    if handle.graded is None:
-        raise InputError(
-            "must be graded answers",
-            argument="grades",
-            kind="type",
-            found=f"{handle.name} has {'top lists' if handle.lists else 'probabilities'}",
-            remedies=[Remedy("Name the columns of grades: `scan(..., grades=...)`.", python_only=True)],
-        )
-    opened_with: Grade = handle.graded
-    if scale not in (opened_with, Grade()):
-        raise InputError(
-            "must not be given beside answers that `scan` has opened",
-            argument="grade_range",
-            remedies=[Remedy("Say it when opening them: `scan(...)`.", python_only=True)],
-        )
-    if ungraded == "wrong":
-        raise InputError(
-            "must not be 'wrong' for answers that `scan` has opened",
-            argument="ungraded",
-            remedies=[Remedy("Fill in the worst grade in the column.", python_only=True)],
-        )
-    return opened_with
-
-
-def read_grades(grades: object, scale: Grade, source: str = "") -> Floats:
-    """Grades as numbers; NaN for answers without one. Grades outside their range are refused."""
-    values = _numbers(grades, "grades", source)
-    outside = Offenders("grades", f"must lie between {scale.low:g} and {scale.high:g}", "value")
-    outside.add((values < scale.low) | (values > scale.high), values, 0)
-    if outside.count:
-        known = values[np.isfinite(values)]
-        ends = min(scale.low, float(known.min(initial=0.0))), float(known.max(initial=scale.high))
-        remedy = passing("if grades are on another scale", grade_range=ends)
-        raise outside.error(remedy).replace(source=source)
-    return values
-
-
-def _numbers(column: object, argument: str, source: str) -> Floats:
-    """One number per row; NaN for None and missing values of pandas."""
-    raw = to_host(to_array(column, argument)[0])
-    if raw.dtype == object and raw.ndim == 1:
-        known = np.where(missing(raw), np.nan, raw)
-        raw = known.astype(float) if all(isinstance(v, (bool, int, float)) for v in known) else raw
-    if raw.ndim != 1 or raw.dtype.kind not in "biuf":
-        shown = f", such as {show(raw.flat[0])}" if raw.size and raw.dtype.kind in "OUS" else ""
-        raise InputError(
-            "must be one number per row, missing where there is none",
-            argument=argument,
-            kind="type",
-            source=source,
-            found=f"its shape is {raw.shape} and its type {raw.dtype}{shown}",
-            remedies=[Remedy("Grade answers first: 1 for right, 0 for wrong.")],
-        )
-    return raw.astype(float)
-
-
-def right_or_wrong(grades: Floats, scale: Grade, source: str = "") -> Floats:
-    """Grades as 1 for right, 0 for wrong and NaN for none; others are refused."""
-    between = Offenders("grades", "must be right or wrong, for confidences to be about", "value")
-    between.add((grades > scale.low) & (grades < scale.high), grades, 0)
-    if between.count:
-        raise between.error().replace(source=source)
-    return np.where(np.isnan(grades), np.nan, (grades == scale.high).astype(float))
-
-
-def read_confidences(
-    confidences: object, n: int, *, skip: bool, percent: bool = False, source: str = ""
-) -> Floats:
-    """Probabilities that answers are right; NaN for missing ones, and for invalid ones that are skipped."""
-    p = _numbers(confidences, "forecasts", source)
-    if len(p) != n:
-        raise InputError(
-            f"must be {n} confidences, one per answer",
-            argument="forecasts",
-            kind="length",
-            source=source,
-            found=f"there are {len(p)}",
-        )
-    p = p / 100 if percent else p
-    bad = Offenders("forecasts", "must be probabilities between 0 and 1", "sign")
-    bad.add((p < 0) | (p > 1), p, 0)
-    if not bad.count:
-        return p
-    known = p[~np.isnan(p)]
-    if np.mean(known > 1) > _MOST and known.max() <= 100:
-        divided = Remedy("Divide percentages by 100 (--percent on the command line).")
-        raise bad.error(divided).replace(source=source)
-    if not skip:
-        raise bad.error(passing("to score the other confidences", invalid="skip")).replace(source=source)
-    return np.where((p < 0) | (p > 1), np.nan, p)
-
-
-def confidence_losses(right: Floats, p: Floats, rules: Sequence[Rule]) -> dict[Rule, Floats]:
-    """Losses of confidences by each rule; NaN if the grade or the confidence is missing."""
-    both = ~np.isnan(right) & ~np.isnan(p)
-    losses: dict[Rule, Floats] = {rule: np.full(len(right), np.nan) for rule in rules}
-    if both.any():
-        rows = Forecasts(right[both].astype(np.int64), p[both])
-        for rule, of_rule in zip(rules, losses_of(list(rules), rows), strict=True):
-            losses[rule][both] = to_host(of_rule)
-    return losses
 
 
 def open_forecasts(

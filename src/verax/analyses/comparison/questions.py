@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, get_args
 import numpy as np
 
 from verax.analyses.comparison.answers import AnswerRecipe, AnswerSums, OfKnown, cautions, known_part
+from verax.analyses.comparison.checks import check_among, check_margin, refuse
 from verax.analyses.comparison.conclusions import (
     RowWise,
     in_order,
@@ -19,18 +20,9 @@ from verax.analyses.comparison.conclusions import (
     lettered,
     read_comparison,
 )
+from verax.analyses.comparison.grades import Ungraded, check_graded, grade_scale
 from verax.analyses.comparison.joint import BaselineRecipe, Effects, JointRecipe, PeerRecipe, PseudoRecipe
-from verax.analyses.comparison.opening import (
-    Missing,
-    QuestionOptions,
-    Ungraded,
-    check_among,
-    check_graded,
-    check_margin,
-    grade_scale,
-    open_grades,
-    refuse,
-)
+from verax.analyses.comparison.opening import Missing, QuestionOptions, open_grades
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison

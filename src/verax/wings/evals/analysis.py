@@ -10,16 +10,15 @@ import numpy as np
 
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.comparison.opening import (
-    QuestionOptions,
+from verax.analyses.comparison.grades import (
     Ungraded,
     check_graded,
     grade_scale,
-    open_grades,
     read_confidences,
     read_grades,
     right_or_wrong,
 )
+from verax.analyses.comparison.opening import QuestionOptions, open_grades
 from verax.common.checks import check_choice
 from verax.errors import InputError
 from verax.inference.intervals import Resampling

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from verax.analyses.comparison.opening import grade_scale, read_grades
+from verax.analyses.comparison.grades import grade_scale, read_grades
 from verax.errors import InputError
 from verax.files.column_roles import require_column
 from verax.files.formats.tables import SourceTable

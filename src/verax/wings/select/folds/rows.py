@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from verax.analyses.comparison.opening import check_models
+from verax.analyses.comparison.checks import check_models
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.errors import InputError, Remedy, join, passing, show
