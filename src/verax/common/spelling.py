@@ -66,10 +66,9 @@ def spelled(value: Any, stand_ins: StandIns = MappingProxyType({})) -> str:
     if isinstance(value, (type, FunctionType)) and "<" not in value.__qualname__:
         return f"{value.__module__}.{value.__qualname__}"
     if type(value).__module__ != "builtins" and hasattr(value, "__dict__"):
-        kind, told = type(value), sorted(vars(value).items())
-        return (
-            f"{kind.__module__}.{kind.__qualname__}({', '.join(f'{name}={inner(of)}' for name, of in told)})"
-        )
+        attributes: dict[str, Any] = vars(value)
+        told = [f"{name}={inner(attributes[name])}" for name in sorted(attributes)]
+        return f"{inner(type(value))}({', '.join(told)})"
     raise VeraxError(
         f"A {type(value).__name__} has no spelling by which saved results could be found: use a function "
         "that is defined at the top of a module, plain values, or dataclasses."
