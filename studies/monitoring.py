@@ -4,17 +4,19 @@
     python studies/monitoring.py ever delay        some of them
     python studies/monitoring.py peers             the same streams by river, where it is installed
 
-Forecasts are Dirichlet and outcomes are drawn from them, so that they are calibrated and the mean loss is
-known. Every table has fixed seeds. `studies/monitoring.md` has the tables and what they mean.
+Forecasts are Dirichlet or beta, and outcomes are drawn from them, so that they are calibrated and the mean
+loss is known. Every table has fixed seeds. `studies/monitoring.md` has the tables and what they mean.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from datetime import date
 
 import numpy as np
 from scipy.special import digamma
+from scipy.stats import norm
 
 import verax as vx
 
@@ -71,8 +73,8 @@ def monitor_of(rng, rule, k, design, **more):
 
 
 def unit_of(design):
-    """What is independent, which is stated."""
-    return "time" if design in TOGETHER else "group" if design.startswith("groups") else "row"
+    """What is independent, which is stated; time steps are the default."""
+    return None if design in TOGETHER else "group" if design.startswith("groups") else "row"
 
 
 def percent(hits, n):
@@ -144,17 +146,17 @@ def changed(rng, n, k, how):
 def delay(runs):
     """How many steps of 100 rows pass between a change and the alarm."""
     print(
-        "\n| change after 20 steps of 100 rows, K = 3 | ever, steps | ever, unit not stated | rate, steps "
-        "| z test after every step | best fixed window, steps | began within the interval, % |"
-        "\n|---|---:|---:|---:|---:|---:|---:|"
+        "\n| change after 20 steps of 100 rows, K = 3 | ever, steps | rate, steps | ever, rows stated "
+        "| rate, rows stated | z test after every step | best fixed window, steps "
+        "| began within the interval, % |\n|---|---:|---:|---:|---:|---:|---:|---:|"
     )
     for how in ("one class 10%", "one class 20%", "sharper by 1.5", "sharper by 2.5"):
-        found, tests, inside, dated = {"ever": [], "ever, not stated": [], "rate": []}, [], 0, 0
+        found = {(kind, unit): [] for unit in (None, "row") for kind in ("ever", "rate")}
+        tests, inside, dated = [], 0, 0
         for run in range(max(10, runs // 5)):
-            for kind, delays in found.items():
+            for (kind, unit), delays in found.items():
                 rng = np.random.default_rng([3, run])
-                unit = {"unit": None} if kind.endswith("not stated") else {}
-                monitor = monitor_of(rng, "brier", 3, "", alpha=ALPHA, false_alarms=kind[:4], **unit)
+                monitor = monitor_of(rng, "brier", 3, "", alpha=ALPHA, false_alarms=kind, unit=unit)
                 for step in range(120):
                     y, p = batch(rng, 100, 3, "")[:2] if step < 20 else changed(rng, 100, 3, how)
                     if monitor.update(y, p, time=step) is not None:
@@ -169,7 +171,7 @@ def delay(runs):
         first = np.where(rejects.any(axis=1), rejects.argmax(axis=1) + 1, _WINDOWS)
         strong = np.flatnonzero(rejects.mean(axis=0) >= 0.5)
         window = str(strong[0] + 1) if len(strong) else f"> {_WINDOWS}"
-        mid = {kind: np.median(delays) for kind, delays in found.items()}
+        mid = {kind: np.median([d for d in delays if d > 0]) for kind, delays in found.items()}
         steps = f"{' | '.join(f'{each:.0f}' for each in mid.values())} | {np.median(first):.0f} | {window}"
         print(f"| {how} | {steps} | {percent(inside, dated)} |", flush=True)
 
@@ -185,6 +187,146 @@ def _oracle(run, how):
         every = np.concatenate(losses)
         found.append((every.mean() - reference) / (every.std() / math.sqrt(len(every))))
     return found
+
+
+# ---- days that are not alike -----------------------------------------------------------------------
+
+_DAY_ONE = date(2026, 1, 1)
+# The number of steps of a stream, and where its forecasts begin to be wrong.
+_STEPS, _CHANGE = 150, 70
+SIZES = {
+    "100 rows": [100],
+    "200 rows": [200],
+    "12, 75, 1200 in turn": [12, 75, 1200],
+    "25, 700 in turn": [25, 700],
+    "4 rows": [4],
+    "1 row": [1],
+    "geometric, mean 10": lambda rng, n: rng.geometric(0.1, n),
+    "lognormal, 3 to 500": lambda rng, n: np.clip(rng.lognormal(3, 1.2, n), 3, 500).astype(int),
+}
+
+
+def normal_days(rho, memory=0.0):
+    """Outcomes that share a normal number within a day, which may resemble that of the day before."""
+
+    def happened(rng, p, day):
+        effects, own = rng.normal(size=day[-1] + 1), rng.normal(size=len(p))
+        for t in range(1, len(effects)):
+            effects[t] = memory * effects[t - 1] + math.sqrt(1 - memory * memory) * effects[t]
+        return norm.cdf(math.sqrt(rho) * effects[day] + math.sqrt(1 - rho) * own) < p
+
+    return happened
+
+
+def factor_days(a, b):
+    """Outcomes whose chances are multiplied, day by day, by a beta variable of mean 1."""
+    return lambda rng, p, day: rng.random(len(p)) < p * (rng.beta(a, b, day[-1] + 1) * (a + b) / a)[day]
+
+
+# The forecasts (beta), the sizes of steps, the outcomes, and how they are told to the monitor.
+DAYS = {
+    "independent": ((1.2, 3), "100 rows", normal_days(0.0), {}),
+    "correlation .03": ((1.2, 3), "100 rows", normal_days(0.03), {}),
+    "correlation .03, unequal": ((1.2, 3), "12, 75, 1200 in turn", normal_days(0.03), {}),
+    "correlation .15, unequal": ((1.2, 3), "25, 700 in turn", normal_days(0.15), {}),
+    "correlation .1, tiny": ((1.2, 3), "4 rows", normal_days(0.1), {}),
+    "single rows": ((1.2, 3), "1 row", normal_days(0.0), {"period": 1}),
+    "event of 1.6%": ((1, 60), "geometric, mean 10", normal_days(0.0), {}),
+    "event of 1.6%, right-skewed days": ((1, 60), "lognormal, 3 to 500", factor_days(0.6, 2.4), {}),
+    "left-skewed days": ((1, 9), "200 rows", factor_days(4, 0.8), {}),
+    "own times, correlation .05": ((1.2, 3), "200 rows", normal_days(0.05), {"own": True}),
+    "own times, hours": ((1.2, 3), "200 rows", normal_days(0.05), {"own": True, "period": "hour"}),
+    "days alike (.6), correlation .1": ((1.2, 3), "100 rows", normal_days(0.1, 0.6), {}),
+}
+
+
+def stream(rng, design, change=None, less=1.0):
+    """Forecasts, outcomes and times; from a step on, outcomes have other chances than the forecasts."""
+    shape, sizes, happened, told = DAYS[design]
+    how = SIZES[sizes]
+    n = how(rng, _STEPS) if callable(how) else np.resize(how, _STEPS)
+    day = np.repeat(np.arange(_STEPS), n)
+    p = rng.beta(*shape, len(day))
+    chance = p if change is None else np.where(day < change, p, less * p)
+    y = happened(rng, chance, day).astype(int)
+    if not told.get("own"):
+        return y, p, day
+    within = np.concatenate([np.sort(rng.choice(86_400, own, replace=False)) for own in n.tolist()])
+    return y, p, np.datetime64("2026-01-01", "s") + 86_400 * day + within
+
+
+def beta_brier(shape):
+    """The mean Brier loss of calibrated beta forecasts."""
+    a, b = shape
+    return 2 * a * b / ((a + b) * (a + b + 1))
+
+
+def watched(rng, design, unit=None, **changed):
+    """A monitor that has seen a stream."""
+    shape, _, _, told = DAYS[design]
+    y, p, time = stream(rng, design, **changed)
+    monitor = vx.Monitor(beta_brier(shape), rule="brier", unit=unit, period=told.get("period"))
+    monitor.update(y, p, time=time)
+    return monitor
+
+
+def days(runs):
+    """How many streams without a change have a false alarm: time steps and, stated, rows as units."""
+    print(
+        f"\n| {_STEPS} steps without a change | rows in a step | false alarms ever, % | without a caution, % "
+        "| rows stated, % |\n|---|---|---:|---:|---:|"
+    )
+    for design in DAYS:
+        print(false_alarms(design, runs), flush=True)
+
+
+def false_alarms(design, runs):
+    """A line of that table."""
+    false, silent, stated, few, place = 0, 0, 0, max(10, runs // 4), list(DAYS).index(design)
+    for run in range(runs):
+        monitor = watched(np.random.default_rng([11, place, run]), design)
+        if monitor.alarm is not None:
+            false += 1
+            silent += not monitor.alarm.cautions and monitor.settings.period != "hour"
+        if run < few:
+            rows = watched(np.random.default_rng([11, place, run]), design, unit="row")
+            stated += rows.alarm is not None
+    cells = percent(false, runs), percent(silent, runs), percent(stated, few)
+    return f"| {design} | {DAYS[design][1]} | {' | '.join(cells)} |"
+
+
+def found(runs):
+    """How many streams have an alarm after the change, and after how many steps."""
+    print(
+        f"\n| chances change after {_CHANGE} of {_STEPS} steps | times | before it, % | found, % "
+        "| median steps where found |\n|---|---:|---:|---:|---:|"
+    )
+    designs = [
+        *(
+            (name, less)
+            for name in ("independent", "correlation .03", "correlation .03, unequal")
+            for less in (0.9, 0.7)
+        ),
+        ("single rows", 0.3),
+        ("event of 1.6%", 3.0),
+        ("event of 1.6%, right-skewed days", 3.0),
+        ("own times, correlation .05", 0.7),
+    ]
+    for place, (design, less) in enumerate(designs):
+        delays, early = [], 0
+        for run in range(max(10, runs // 2)):
+            rng = np.random.default_rng([12, place, run])
+            alarm = watched(rng, design, change=_CHANGE, less=less).alarm
+            if alarm is not None:
+                step = (alarm.time - _DAY_ONE).days if isinstance(alarm.time, date) else int(alarm.time)
+                early += step < _CHANGE
+                delays += [step - _CHANGE + 1] if step >= _CHANGE else []
+        n = max(10, runs // 2)
+        median = f"{np.median(delays):.0f}" if delays else "never"
+        print(
+            f"| {design} | {less:g} | {percent(early, n)} | {percent(len(delays), n)} | {median} |",
+            flush=True,
+        )
 
 
 def rows_of_stream(rng, n, k, design, carried):
@@ -379,7 +521,16 @@ def peers(runs):
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-TABLES = {"ever": ever, "rate": rate, "delay": delay, "long": long, "page": page, "peers": peers}
+TABLES = {
+    "ever": ever,
+    "rate": rate,
+    "days": days,
+    "found": found,
+    "delay": delay,
+    "long": long,
+    "page": page,
+    "peers": peers,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

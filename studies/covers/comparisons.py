@@ -230,6 +230,73 @@ claims_of_series()
 
 
 @cache
+def seasonal(
+    n: int, season: int, r: float, drift: float, replications: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """P-values and seasons of series that repeat: an autoregression of rows a season apart, times a drift.
+
+    Steps have heavy tails. With r = 0 there is no season, and with r = 1 a fixed sine beside the drift.
+    """
+    rng, before = np.random.default_rng([seed, n, season]), 40 * season + 200
+    moving = np.zeros(season + 2)
+    moving[0] = 1.0
+    moving[1] -= drift
+    if r < 1:
+        moving[season] -= r
+        moving[season + 1] += r * drift
+    x = lfilter([1], moving, rng.standard_t(6, size=(before + n, replications)), axis=0)[before:]
+    if r == 1:
+        x += 1.5 * np.sin(2 * np.pi * np.arange(n) / season)[:, None]
+        # Whole seasons, so that the mean of the sine is zero.
+        x = x[: n - n % season]
+    found = LongRun.of(x, None)
+    return Estimate(x.mean(axis=0), found.error, found.freedom).p_values(), found.seasons
+
+
+def claims_of_seasons() -> None:
+    """Sizes of the test in order of time where differences repeat after a season, and whether it is found."""
+    designs = {
+        "960 rows, a day of 24, .55, drift .3": (960, 24, 0.55, 0.3),
+        "3,000 rows, a day of 24, .7": (3000, 24, 0.7, 0.0),
+        "700 rows, a week of 7, .65, drift .2": (700, 7, 0.65, 0.2),
+        "4,000 rows, half hours, .5, drift .4": (4000, 48, 0.5, 0.4),
+        "6,000 rows, a week of 168, .5": (6000, 168, 0.5, 0.0),
+        "1,200 rows, a fixed day of 24, drift .4": (1200, 24, 1.0, 0.4),
+    }
+    for label, design in designs.items():
+
+        def rejects(replications: int, seed: int, design: Any = design) -> tuple[float, float]:
+            return share_of((seasonal(*design, replications, seed)[0] <= 0.05).tolist())
+
+        def finds(replications: int, seed: int, design: Any = design) -> tuple[float, float]:
+            return share_of((seasonal(*design, replications, seed)[1] % design[1] == 0).tolist())
+
+        claim(f"seasons: size, {label}", 0.0, 0.065, rejects, 600)
+        claim(f"seasons: found, {label}", 0.7, 1.0, finds, 600)
+    for drift in (0.0, 0.7):
+
+        def none(replications: int, seed: int, drift: float = drift) -> tuple[float, float]:
+            return share_of((seasonal(1000, 24, 0.0, drift, replications, seed)[1] > 1).tolist())
+
+        claim(f"seasons: found where there is none, 1,000 rows, drift {drift:g}", 0.0, 0.015, none, 1000)
+    for method in ("moments", "bootstrap", "permutation"):
+
+        def measure(replications: int, seed: int, method: str = method) -> tuple[float, float]:
+            return share_of(rejections(day_of_hours, replications, seed)[method])
+
+        claim(f"seasons: size, {method}, 960 rows, a day of 24", 0.0, 0.065, measure, 150)
+
+
+def day_of_hours(rng: np.random.Generator) -> tuple[np.ndarray, Units]:
+    """The difference of two models resembles that of the same hour of the day before."""
+    x = lfilter([1], [1, *[0] * 23, -0.55], rng.normal(size=2000))[-960:]
+    return np.column_stack([x, np.zeros(960)]), Units("blocks")
+
+
+claims_of_seasons()
+
+
+@cache
 def heavy_differences(weighted: bool, n: int, replications: int, seed: int) -> dict[str, list[bool]]:
     """Samples where a shy and an overconfident model of equal log score are told apart, or are cautioned.
 

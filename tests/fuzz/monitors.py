@@ -16,10 +16,12 @@ def attempt(rng):
     """One monitor fed in two ways, with calls between that must be refused."""
     k, unit = int(rng.integers(2, 5)), rng.choice([None, "row", "group", "time"])
     by = ("site",) if rng.random() < 0.4 else ()
-    grouped = unit == "group" or (unit is None and rng.random() < 0.3)
+    grouped = unit == "group" or (unit != "row" and rng.random() < 0.3)
     weighted = unit == "time" and rng.random() < 0.5
+    kind = int(rng.integers(4))
     told = {
         "unit": unit,
+        "period": _period(rng, kind),
         "by": by,
         "ordered": bool(rng.random() < 0.3),
         "false_alarms": str(rng.choice(["ever", "rate"])),
@@ -27,10 +29,11 @@ def attempt(rng):
     }
     reference = _reference(rng, k, told)
     plain, other = (vx.Monitor(reference, **told) for _ in range(2))
-    days, late = _times(rng, int(rng.integers(2, 16))), rng.random() < 0.4
+    days, late = _times(rng, kind, int(rng.integers(2, 16))), rng.random() < 0.4
     said, n = f"{told}, {k} classes, grouped={grouped}, late={late}", 0
     for day in days:
-        size = int(rng.integers(1, 40))
+        # The first rows tell whether they have times of their own, here in each of up to three parts.
+        size = int(rng.integers(1 if n else 6, 40))
         y, p = _rows(rng, size, k)
         more = {"by": {"site": np.where(rng.random(size) < 0.5, "a", "b")}} if by else {}
         beside = {"groups": rng.integers(0, 9, size)} if grouped else {}
@@ -69,10 +72,14 @@ def _reference(rng, k, told):
     return card
 
 
-def _times(rng, n):
+def _period(rng, kind):
+    """A period that times of this kind may have; most have none."""
+    return [float(rng.uniform(0.5, 9)), "week", None, 2.5][kind] if rng.random() < 0.4 else None
+
+
+def _times(rng, kind, n):
     """Times of one kind, in order."""
     steps = np.cumsum(rng.integers(1, 4, n)).tolist()
-    kind = rng.integers(4)
     if kind == 0:
         return steps
     if kind == 1:

@@ -29,9 +29,9 @@ from verax.inference.intervals import (
     t_quantile,
     unequal,
 )
-from verax.inference.series import LongRun, Memory
+from verax.inference.series import LARGEST_SEASON, LongRun, Memory, by_season
 from verax.inference.signflips import SignFlips, few_differing
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups, is_two_way
 
 # Degrees of freedom are zero up to rounding.
@@ -49,7 +49,7 @@ class Units:
     """The independent units: rows, groups of rows, or blocks of consecutive rows.
 
     Weights are relative: extreme ones are divided by a power of two. `lags` is how far rows in order of
-    time depend on each other; None to estimate it.
+    time depend on each other, and `season` after how many they repeat; None to estimate it.
     """
 
     kind: Literal["rows", "groups", "blocks"]
@@ -57,6 +57,7 @@ class Units:
     codes: Any = None
     lags: int | None = None
     two_way: bool = False
+    season: int | None = None
 
     @classmethod
     def of(
@@ -66,15 +67,17 @@ class Units:
         groups: Groups | None,
         time_ordered: bool,
         lags: int | None,
+        season: int | None = None,
     ) -> Units:
         """The units, from the arguments of a comparison."""
-        if lags is not None and not time_ordered:
-            raise InputError(
-                "must be left out unless rows are in order of time",
-                argument="lags",
-                values=[lags],
-                remedies=[passing("if they are", time_ordered=True)],
-            )
+        for number, argument in ((lags, "lags"), (season, "season")):
+            if number is not None and not time_ordered:
+                raise InputError(
+                    "must be left out unless rows are in order of time",
+                    argument=argument,
+                    values=[number],
+                    remedies=[passing("if they are", time_ordered=True)],
+                )
         if not time_ordered:
             kind: Literal["rows", "groups"] = "rows" if groups is None else "groups"
             weights = None if weights is None else relative(weights)
@@ -84,10 +87,13 @@ class Units:
         for given, argument in ((groups, "groups"), (weights, "weights")):
             if given is not None:
                 raise InputError("cannot be used with rows in order of time", argument=argument)
-        return cls("blocks", lags=_lags(lags, n_rows))
+        if lags is not None and season is not None:
+            raise InputError("cannot be used with `lags`: both say how rows depend", argument="season")
+        return cls("blocks", lags=_lags(lags, n_rows), season=_season(season, n_rows))
 
     def describe(self, method: Method) -> str:
         lags = "" if self.lags is None else f", {self.lags} lags"
+        lags += "" if self.season is None else f", a season of {self.season}"
         what = {
             "rows": "independent rows",
             "groups": "independent groups" + (" of two kinds" if self.two_way else ""),
@@ -114,6 +120,21 @@ def _lags(lags: int | None, n_rows: int) -> int | None:
     return int(lags)
 
 
+def _season(season: int | None, n_rows: int) -> int | None:
+    """The stated season, checked."""
+    if season is None:
+        return None
+    check_count("season", season, least=2)
+    if LARGEST_SEASON * season > n_rows:
+        raise InputError(
+            f"must be at most a third of the {n_rows:,} rows: fewer whole seasons support no claim",
+            argument="season",
+            found=f"it is {season:,}",
+            values=[season],
+        )
+    return int(season)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom.
@@ -121,7 +142,8 @@ class Estimate:
     The degrees of freedom are one number for all columns, or one for each. `cautions` says for each column
     why its interval cannot be trusted; None where the number of units does. Means over groups also have a
     `skewness`, with degrees of freedom of its own. Their differences have an `exact` p-value, that of the
-    sign-flip test where few of the groups differ, else zero; `differing`, (P, 4), tells how many do.
+    sign-flip test where few of the groups differ, else zero; `differing`, (P, 4), tells how many do. Means
+    of rows in order of time have `seasons`: the number of rows after which each column repeats, or 1.
     """
 
     mean: Floats
@@ -132,13 +154,15 @@ class Estimate:
     skewed_freedom: Floats | float = math.nan
     exact: Floats | float = 0.0
     differing: Floats | None = None
+    seasons: Ints | None = None
 
     @classmethod
     def of(cls, tally: PairedTally, losses: Floats, units: Units, *, copies: bool = False) -> Estimate:
         """From the sums over rows; with `copies` weights are numbers of rows."""
         if units.kind == "blocks":
-            series = LongRun.of(with_differences(losses), units.lags)
-            return cls(tally.means, series.error, series.freedom, series.cautions)
+            series = LongRun.of(with_differences(losses), units.lags, units.season)
+            own = tally.means, series.error, series.freedom, series.cautions
+            return cls(*own, seasons=series.seasons)
         error, freedom = tally.standard_errors(copies=copies)
         shapes = tally.shapes()
         if shapes is None or tally.n_groups is None or tally.labels is None or tally.cluster_sums is None:
@@ -229,7 +253,9 @@ def _t_interval(
     if not math.isfinite(mean):
         return Interval.undefined("some losses are infinite", method="t", confidence=confidence)
     if not freedom > _NONE or math.isnan(high - low):
-        return Interval.undefined("there is only one unit to learn from", method="t", confidence=confidence)
+        # Where there are units, the caution says what is wrong with them.
+        why = caution if freedom > _NONE and caution else "there is only one unit to learn from"
+        return Interval.undefined(why, method="t", confidence=confidence)
     return Interval(low, high, method="t", confidence=confidence, caution=caution)
 
 
@@ -258,7 +284,8 @@ def bootstrapped(draws: Floats, estimate: Estimate, confidence: float) -> tuple[
         Interval(*ends, confidence=confidence).by("bootstrap", like.caution) if like.defined else like
         for *ends, like in zip(low.tolist(), high.tolist(), intervals, strict=True)
     ]
-    return bootstrap_intervals, np.where(np.isnan(estimate.mean), np.nan, p_values)
+    known = np.isfinite(estimate.mean) & (estimate.seasons is None or ~np.isnan(estimate.error))
+    return bootstrap_intervals, np.where(known, p_values, np.nan)
 
 
 def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
@@ -268,7 +295,7 @@ def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
     """
     columns = with_differences(losses)
     if units.kind == "blocks":
-        return _block_means(columns, units.lags, plan)
+        return _block_means(by_season(columns, units.lags, units.season), units.lags, plan)
     weight = np.ones(len(columns)) if units.weights is None else units.weights
     columns = weight[:, None] * columns
     if units.kind == "groups":
@@ -310,6 +337,8 @@ def sign_flips(losses: Floats, units: Units, plan: Resampling) -> SignFlips:
     if units.kind == "groups":
         unit = units.codes
     elif units.kind == "blocks":
+        columns = by_season(columns, units.lags, units.season)
+        weight, unit = np.ones(len(columns)), np.arange(len(columns))
         memory = Memory.of(columns)
         length = -(-len(columns) // memory.blocks(units.lags))
         unit, more = unit // length, memory.between_blocks(length, units.lags)
@@ -329,6 +358,8 @@ def permuted(flips: SignFlips, estimate: Estimate, confidence: float) -> tuple[l
     p_values = np.full(len(intervals), np.nan)
     n_pairs = flips.totals.shape[1]
     for pair, c in enumerate(range(len(intervals) - n_pairs, len(intervals))):
+        if estimate.seasons is not None and math.isnan(estimate.error[c]):
+            continue
         p_values[c] = flips.p_value(pair)
         intervals[c] = flips.interval(pair, intervals[c], float(estimate.error[c]))
     return intervals, p_values

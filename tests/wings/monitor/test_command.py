@@ -32,8 +32,8 @@ def write_day(path, day, seed, wrong=0.0):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("days")
-    for day in range(1, 13):
-        write_day(path / f"day-{day:02}.parquet", day, day, wrong=0.0 if day < 6 else 0.4)
+    for day in range(1, 25):
+        write_day(path / f"day-{day:02}.parquet", day, day, wrong=0.0 if day < 6 else 0.6)
     verax("evaluate", path / "day-01.parquet", "--save", path / "reference.verax")
     return path
 
@@ -47,7 +47,7 @@ def run(folder, *arguments, state="model.state", code=0):
 
 def test_one_file_a_day_ends_where_all_files_at_once_end(folder):
     reference = ["--reference", folder / "reference.verax", "--tolerance", 0.02]
-    for day in range(1, 13):
+    for day in range(1, 25):
         path = folder / f"day-{day:02}.parquet"
         found = verax(
             "monitor", path, *reference, "--time", "day", "--state", folder / "daily.state", "--json"
@@ -294,14 +294,38 @@ def test_a_run_that_waits_in_vain_names_the_other_one(day, change):
     assert not (folder / "model.state").exists()
 
 
-def test_a_unit_that_is_stated_later_is_assumed_from_then_on(folder):
+def test_a_unit_is_stated_from_the_first_run_on(folder):
     paths = [folder / f"day-{day:02}.parquet" for day in (6, 7, 8)]
-    held = run(folder, *paths[:2], state="unit.state")
-    (caution,) = held["cautions"]
-    assert "a monitor with the stated unit 'row' assumes it" in caution
-    assert held["alarm"] is None
-    assert run(folder, paths[2], "--unit", "row", state="unit.state", code=1)["cautions"] == []
     assert run(folder, *paths, "--unit", "row", state="stated.state", code=1)["unit"] == "row"
+    assert run(folder, paths[0], state="unit.state")["unit"] == "time"
+    own = ["--time", "day", "--state", folder / "unit.state", "--unit", "row"]
+    refused = verax("monitor", paths[1], *own)
+    assert refused.returncode == 2
+    assert "must be what the state was made with, 'time'" in refused.stderr
+
+
+def test_rows_with_times_of_their_own_are_joined_into_days_over_runs(tmp_path):
+    rng, paths = np.random.default_rng(4), []
+    second = np.sort(rng.choice(5 * 86_400, 200, replace=False))
+    p = rng.uniform(0.1, 0.9, 200)
+    columns = {"label": (rng.random(200) < p).astype(int), "p_0": 1 - p, "p_1": p}
+    columns["at"] = np.datetime64("2026-03-01T00:00", "s") + second
+    table = pa.table(columns)
+    for i, some in enumerate(np.array_split(np.arange(200), 3)):
+        paths.append(tmp_path / f"{i}.parquet")
+        papq.write_table(table.take(some), paths[-1])
+    own = ["--time", "at", "--state", tmp_path / "m.state", "--json", "--zone", "Europe/Berlin"]
+    for path in paths:
+        found = json.loads(verax("monitor", path, *own).stdout)
+    assert [step["time"] for step in found["periods"]] == [f"2026-03-0{day}" for day in range(1, 7)]
+    assert sum(step["n_rows"] for step in found["periods"]) == found["n_rows"] == 200
+    assert (found["period"], found["zone"]) == (None, "Europe/Berlin")
+    hours = ["--time", "at", "--state", tmp_path / "hours.state", "--period", "hour"]
+    printed = verax("monitor", *paths, *hours).stdout
+    assert "Hours of one day resemble each other" in printed
+    refused = verax("monitor", *paths, *hours[:-1], "12")
+    assert refused.returncode == 2
+    assert "must be what the state was made with, 'hour'" in refused.stderr
 
 
 @pytest.mark.slow

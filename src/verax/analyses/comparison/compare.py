@@ -70,6 +70,7 @@ def compare(
     ordered: bool = False,
     time_ordered: bool = False,
     lags: int | None = None,
+    season: int | None = None,
     method: Method = "moments",
     reference: str | None = None,
     margin: float | None = None,
@@ -116,10 +117,15 @@ def compare(
         Mariano). Standard errors come from the equal-weighted cosine estimator (EWC), and Student's t
         distribution has one degree of freedom per cosine: 0.4 n^(2/3), fewer where the differences
         drift slowly. Resampling draws the same number of blocks of neighbours, at least 8. A caution
-        notes where the series is too short to show slow drift: always below 1,000 rows.
+        notes where the series is too short to show slow drift: always below 1,000 rows. If differences
+        repeat after a season, such as 24 hours, whole seasons are the units: with fewer than 30 there is a
+        caution, and with fewer than 10 no test.
     lags : int, optional
         The number of rows over which dependence reaches, if known: there are then n / (2 lags + 1) degrees
         of freedom and blocks. 0 gives the test of independent rows.
+    season : int, optional
+        The number of rows after which rows repeat, if known: 168 for a week of hours. By default it is
+        looked for.
     method : {"moments", "bootstrap", "permutation"}, default "moments"
         "moments": standard errors of the differences, t distribution; over groups the more cautious of
         Student's t and Hall's skewness-corrected t, and exact where few groups differ. "bootstrap":
@@ -181,7 +187,10 @@ def compare(
     check_choice("method", method, get_args(Method))
     ordered = needs_order(rules, ordered=ordered)
     if isinstance(y, Mapping) and by_questions:
-        refuse({"time_ordered": time_ordered, "lags": lags is not None}, "with questions that ids match")
+        refuse(
+            {"time_ordered": time_ordered, "lags": lags is not None, "season": season is not None},
+            "with questions that ids match",
+        )
         options, rest = options.with_reading({"ordered": ordered, **read})
         questions = open_forecasts(y, forecasts, rules, options, **rest)
         return compare_questions(
@@ -196,7 +205,7 @@ def compare(
         return compare_unpaired(y, forecasts, rules, {**reading, "ordered": ordered}, plan.confidence, margin)
     handle = open_rows(y, forecasts, ordered=ordered, named="forecasts", sets=True, **read)
     check_models(handle, reference)
-    row_wise = row_wise_of(handle, method, time_ordered, lags, plan)
+    row_wise = row_wise_of(handle, method, time_ordered, lags, plan, season)
     return compare_paired(handle, rules, ordered, reference, plan, row_wise, margin)
 
 
@@ -225,14 +234,19 @@ def compare_losses(
 
 
 def row_wise_of(
-    handle: Handle, method: Method, time_ordered: bool, lags: int | None, plan: Resampling
+    handle: Handle,
+    method: Method,
+    time_ordered: bool,
+    lags: int | None,
+    plan: Resampling,
+    season: int | None = None,
 ) -> RowWise | None:
     """The rows for resampling and for tests in order of time, which are in memory; None if sums suffice."""
     part = handle.kept
     if part is None:
         refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
-    if part is None or (method == "moments" and not time_ordered and lags is None):
-        Units.of(0, None, None, False, lags)
+    if part is None or (method == "moments" and not time_ordered):
+        Units.of(0, None, None, False, lags, season)
         return None
     rows = part.rows
     weights = rows.batch(0, rows.n_rows).weights
@@ -245,7 +259,7 @@ def row_wise_of(
             remedies=[passing(method="moments")],
         )
     w = None if weights is None else to_host(weights)
-    units = Units.of(rows.n_rows, w, rows.groups, time_ordered, lags)
+    units = Units.of(rows.n_rows, w, rows.groups, time_ordered, lags, season)
     if method != "moments":
         check_one_way(rows.groups, f"method={method!r}")
     return RowWise(units, method, part)

@@ -31,6 +31,7 @@ from verax.inference.estimates import (
     sign_flips,
 )
 from verax.inference.intervals import Interval, Resampling, few_misses
+from verax.inference.series import about_season
 from verax.inference.signflips import SignFlips, size_of
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import is_two_way
@@ -125,6 +126,12 @@ def read_comparison(
         notes += exact_notes(name, differences[name])
         if units.kind != "rows" or not isinstance(rule, Grade):
             notes += caution_notes(name, differences[name])
+        if estimate.seasons is not None:
+            of_pairs = zip(
+                all_pairs(first.n_models), estimate.seasons[first.n_models :].tolist(), strict=True
+            )
+            seasons = [season for (_, b), season in of_pairs if b < len(names)]
+            notes += season_notes(name, differences[name], seasons, first.n_rows)
         if losses_of_rules:
             models[name] = in_range(models[name], rule)
     return Comparison(
@@ -324,14 +331,30 @@ def exact_notes(rule: str, differences: list[Difference]) -> list[str]:
 
 def caution_notes(rule: str, differences: list[Difference]) -> list[str]:
     """A note for each caution, with the differences that carry it."""
-    cautions = {d.interval.caution: "" for d in differences if d.interval.caution and d.interval.defined}
-    for caution in cautions:
-        pairs = [f"{d.a} - {d.b}" for d in differences if d.interval.caution == caution]
-        cautions[caution] = join(pairs if len(pairs) <= 3 else [*pairs[:2], f"{len(pairs) - 2} other pairs"])
+    cautions: dict[str, list[Difference]] = {
+        d.interval.caution: [] for d in differences if d.interval.caution and d.interval.defined
+    }
+    for d in differences:
+        if d.interval.caution in cautions:
+            cautions[d.interval.caution].append(d)
     return [
-        f"{rule}, {named}: {caution}; p-values may be too small and intervals too narrow."
-        for caution, named in cautions.items()
+        f"{rule}, {_named(pairs)}: {caution}; p-values may be too small and intervals too narrow."
+        for caution, pairs in cautions.items()
     ]
+
+
+def season_notes(rule: str, differences: list[Difference], seasons: Sequence[int], n_rows: int) -> list[str]:
+    """A note for each season after which differences repeat; those of few seasons carry a caution."""
+    about: dict[str, list[Difference]] = {}
+    for d, length in zip(differences, seasons, strict=True):
+        about.setdefault(about_season(length, n_rows), []).append(d)
+    return [f"{rule}, {_named(pairs)}: {told}." for told, pairs in about.items() if told]
+
+
+def _named(differences: Sequence[Difference]) -> str:
+    """The pairs of some differences."""
+    pairs = [f"{d.a} - {d.b}" for d in differences]
+    return join(pairs if len(pairs) <= 3 else [*pairs[:2], f"{len(pairs) - 2} other pairs"])
 
 
 def _skill(

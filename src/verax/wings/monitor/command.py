@@ -92,7 +92,21 @@ def monitor(
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Independent units given the past: row, group or time."),
+        typer.Option(
+            metavar="KIND", help="Independent units given the past: row, group or time (steps, the default)."
+        ),
+    ] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPAN",
+            help="Join times into steps: hour, day, week, or the width of a span of numbers. By default "
+            "each time is a step, or each day if rows have times of their own.",
+        ),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Time zone of the days of --period, such as Europe/Berlin."),
     ] = None,
     false_alarms: Annotated[
         str | None,
@@ -133,6 +147,8 @@ def monitor(
         "unit": unit,
         "by": reading.by or None,
         "false_alarms": false_alarms,
+        "period": None if period is None else options.number_or_text(period),
+        "zone": zone,
     }
     told = {name: value for name, value in given_settings.items() if value is not None}
     with locked(state, "state"):
@@ -200,11 +216,9 @@ class _Run:
     @classmethod
     def of(cls, reading: Reading, state: Path, told: dict[str, Any], time: str) -> _Run:
         """Go on from a state, or begin."""
-        from verax.wings.monitor.monitor import Monitor, assume_unit
+        from verax.wings.monitor.monitor import Monitor
 
         watch = _continued(state, told) if state.exists() else Monitor(**told)
-        assume_unit(watch, told.get("unit"), stated=True)
-        assume_unit(watch, "group" if reading.groups else "time" if reading.weights else None, stated=False)
         return cls(watch, reading, time)
 
     def take(self, paths: list[Path], late_paths: list[Path], *, late: bool) -> list[Path]:
@@ -258,14 +272,14 @@ class _Run:
         """Sum up the new rows of a file of forecasts with their outcomes."""
         from verax.cli.opening import Opened
         from verax.wings.monitor.intake import check_times
-        from verax.wings.monitor.monitor import observe_new
+        from verax.wings.monitor.monitor import observe_new, waits
 
         watch, handle = self.monitor, Opened.of([str(path)], self.reading).handle
         steps, n_known = observe_new(watch, handle, self.time)
         self.known_rows += n_known
         self.said.append(f"{path}: {'; '.join(_taken(handle.taken, self.time))}")
-        if last is not None and watch.unit is not None and steps.by_label:
-            check_times(steps, last, watch.unit, closed=not self.reading.id)
+        if last is not None and steps.by_label:
+            check_times(steps, last, closed=not self.reading.id and not waits(watch))
         return steps
 
 
@@ -330,7 +344,7 @@ def _continued(state: Path, told: dict[str, Any]) -> Monitor:
     kept = {name: getattr(before, name) for name in ("ordered", "rule", "alpha", "false_alarms")}
     now = Monitor(**{**kept, **told}).settings
     for name in told:
-        if getattr(now, name) != getattr(before, name) and (name != "unit" or before.unit is not None):
+        if getattr(now, name) != getattr(before, name):
             raise InputError(
                 f"must be what the state was made with, {quote(getattr(before, name))}",
                 argument=name,
@@ -376,6 +390,7 @@ def output() -> Kinds:
         TEXT,
         TEXTS,
         TOLD,
+        either,
         listed,
         of_type,
         or_none,
@@ -395,7 +410,9 @@ def output() -> Kinds:
         "tolerance": FINITE,
         "alpha": SHARE,
         "false_alarms": TEXT,
-        "unit": or_none(TEXT),
+        "unit": TEXT,
+        "period": or_none(either(TEXT, FINITE)),
+        "zone": or_none(TEXT),
         "n_rows": COUNT,
         "evidence": NUMBER,
         "threshold": FINITE,
@@ -437,5 +454,7 @@ def definitions() -> dict[str, Schema]:
             evidence=NUMBER,
             events=mapped(of_type(MonitoredEvent)),
         ),
-        "alarm": record(time=TEXT, targets=listed(target), reasons=TEXTS, kind=TEXT, located=TRUTH),
+        "alarm": record(
+            time=TEXT, targets=listed(target), reasons=TEXTS, kind=TEXT, located=TRUTH, cautions=TEXTS
+        ),
     }

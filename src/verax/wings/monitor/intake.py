@@ -12,10 +12,9 @@ import numpy as np
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown, not_scanned
-from verax.inputs.handles import Handle, Part
+from verax.inputs.handles import Handle
 from verax.inputs.lists.toplists import TopLists
 from verax.wings.monitor.state import Kind
-from verax.wings.monitor.steps import Unit
 
 TIME = "time"
 
@@ -119,16 +118,6 @@ def stand_ins(p: object, classes: Sequence[Hashable] | None) -> Any:
     return np.tile(np.eye(1, shape[1] if len(shape) > 1 else 2, dtype=np.int64), (shape[0], 1))
 
 
-def unit_of(part: Part, unit: Unit | None) -> Unit:
-    """The stated unit; by default groups, else time steps for weighted or shared rows, else rows."""
-    rows = part.rows
-    if unit is not None:
-        return unit
-    if rows.groups is not None:
-        return "group"
-    return "time" if rows.weights is not None or rows.shared else "row"
-
-
 def in_order(steps: Breakdown, *last: Any) -> list[Any]:
     """The sorted times of steps; texts whose numbers have another order are refused."""
     times: list[Any] = list(steps.by_label)
@@ -154,8 +143,8 @@ def _by_number(text: str) -> list[tuple[str, int]]:
     return [(word, int(number or 0)) for word, number in zip(pieces[::2], [*pieces[1::2], ""], strict=True)]
 
 
-def check_times(steps: Breakdown, last: Any, unit: Unit, *, closed: bool = False) -> None:
-    """Refuse times before the last one, and rows of a step that entered as a whole or is closed."""
+def check_times(steps: Breakdown, last: Any, *, closed: bool = False) -> None:
+    """Refuse times before the last one, and rows of a step that is closed."""
     try:
         times = in_order(steps, last)
         early = [time for time in times if time < last]
@@ -181,14 +170,6 @@ def check_times(steps: Breakdown, last: Any, unit: Unit, *, closed: bool = False
                     python_only=True,
                 )
             ],
-        )
-    if again and unit == "time":
-        raise InputError(
-            "must be new: a time step enters as a whole",
-            argument="time",
-            kind="order",
-            found=f"{show(last)} was taken in before",
-            remedies=[Remedy("Merge the shards of a step first: `observe(...).merge(...)`, then `add`.")],
         )
     if again and closed:
         raise InputError(

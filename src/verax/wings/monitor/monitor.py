@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from hashlib import blake2b
 from pathlib import Path
@@ -25,7 +25,7 @@ from verax.errors import InputError, Remedy
 from verax.inference.findings import Finding, WithVerdict
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
-from verax.inputs.handles import Handle
+from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
@@ -41,7 +41,6 @@ from verax.wings.monitor.intake import (
     labels_of,
     named_labels,
     stand_ins,
-    unit_of,
 )
 from verax.wings.monitor.pending import (
     NamesRecipe,
@@ -52,19 +51,12 @@ from verax.wings.monitor.pending import (
     together,
     waiting_lists,
 )
-from verax.wings.monitor.periods import Period, loss_ratio
+from verax.wings.monitor.periods import loss_ratio
 from verax.wings.monitor.result import Alarm, MonitorHistory
 from verax.wings.monitor.settings import Settings
 from verax.wings.monitor.state import State
-from verax.wings.monitor.steps import (
-    Step,
-    StepRecipe,
-    Unit,
-    in_plain_times,
-    scopes_of,
-)
+from verax.wings.monitor.steps import StepRecipe, TimesRecipe, Unit, in_plain_times
 from verax.wings.monitor.wording import (
-    alarm_at,
     cautions_of,
     evidence_of,
     findings_of,
@@ -117,13 +109,18 @@ class Monitor(WithVerdict):
         Whether the classes are ordered, so that events are thresholds.
     unit : {"row", "group", "time"}, optional
         Units that are independent given the past: rows, groups of rows (patients), or whole time steps, whose
-        rows may depend on each other in any way. By default groups if there are any; else time steps if rows
-        have weights; else rows. By default the monitor also tests for dependence within time steps. Time
-        steps enter as a whole if it is found, and while there are fewer than ten, too few for a test.
+        rows may depend on each other in any way. By default time steps.
     by : str or sequence of str, default ()
         Names of subgroups whose calibration is monitored as well.
     false_alarms : {"ever", "rate"}, default "ever"
         What `alpha` bounds.
+    period : {"hour", "day", "week"} or float, optional
+        How times are joined into time steps: periods of the calendar, or the width of a span of numbers. A
+        step then counts when a later one begins. By default each distinct time is a step, except that dates
+        and datetimes most of which belong to one row are joined into days.
+    zone : str, optional
+        The time zone of the calendar, such as "Europe/Berlin", if times are in UTC. By default days begin
+        at midnight of the times as they are.
 
     See Also
     --------
@@ -132,7 +129,9 @@ class Monitor(WithVerdict):
 
     References
     ----------
-    Waudby-Smith and Ramdas (2024), doi:10.1093/jrsssb/qkad009, for betting; Vovk and Wang (2021),
+    de la Pena (1999), doi:10.1214/aop/1022677271, and Ramdas, Ruf, Larsson and Koolen (2020),
+    arXiv:2009.03167, for bets on symmetric means; Waudby-Smith and Ramdas (2024),
+    doi:10.1093/jrsssb/qkad009, for bets on bounded ones; Vovk and Wang (2021),
     doi:10.1214/20-AOS2020, for e-values; Shin, Ramdas and Rinaldo (2024), arXiv:2203.03532, for detectors
     that restart.
 
@@ -162,6 +161,8 @@ class Monitor(WithVerdict):
         unit: Unit | None = None,
         by: str | Sequence[str] = (),
         false_alarms: Literal["ever", "rate"] = "ever",
+        period: Literal["hour", "day", "week"] | float | None = None,
+        zone: str | None = None,
     ) -> None:
         # One thread takes in rows at a time.
         self._turn = RLock()
@@ -177,6 +178,8 @@ class Monitor(WithVerdict):
                 unit=unit,
                 by=by,
                 false_alarms=false_alarms,
+                period=period,
+                zone=zone,
             )
         )
 
@@ -191,8 +194,8 @@ class Monitor(WithVerdict):
         return self.settings.rule
 
     @property
-    def unit(self) -> Unit | None:
-        """The units that are independent given the past; None before the first rows."""
+    def unit(self) -> Unit:
+        """The units that are independent given the past."""
         return self.settings.unit
 
     @property
@@ -244,12 +247,11 @@ class Monitor(WithVerdict):
         settings = self.settings
         handle = open_rows(y, p, single=True, ordered=settings.ordered or settings.rule.ordinal, **read)
         kind = kind_of(handle, self._state.kind, ordered=settings.ordered)
-        part = handle.kept
+        part, state = handle.kept, self._state
         if part is None:
-            column, unit = column_of(handle, time, settings.by), settings.unit or "row"
+            column = column_of(handle, time, settings.by)
         else:
-            column, unit = TIME, unit_of(part, settings.unit)
-            part = replace(part, by=labels_of(part.n_rows, time, by, settings.by))
+            column, part = TIME, replace(part, by=labels_of(part.n_rows, time, by, settings.by))
         recipe = StepRecipe(
             handle.one_model(),
             settings.rule,
@@ -257,25 +259,23 @@ class Monitor(WithVerdict):
             settings.bounds(handle.n_classes),
             column,
             settings.by,
-            unit,
-            stated=settings.unit is not None or part is not None,
+            settings.unit,
+            state.joins,
+            state.own_periods if state.undecided else None,
         )
-        names, n_known = None, 0
-        if part is not None:
-            steps: Breakdown = recipe.take(part)
-        elif not named:
-            steps = handle.summarise({"steps": recipe})["steps"]
-        else:
-            of_names = NamesRecipe(recipe.model, kind.classes)
-            summaries = handle.summarise({"steps": recipe, "names": of_names})
-            steps, names = summaries["steps"], summaries["names"]
-            known = self._state.pending.known_among(names.names, names.outcomes, names.numbers)
+        of_names = NamesRecipe(recipe.model, kind.classes) if named else None
+        summed = _Summed.of(handle if part is None else part, recipe, of_names)
+        names, n_known = summed.names, 0
+        if names is not None:
+            known = state.pending.known_among(names.names, names.outcomes, names.numbers)
             n_known = len(known)
-            if n_known:
-                left_out = tuple(sorted(known.tolist()))
-                steps = handle.summarise({"steps": replace(recipe, left_out=left_out)})["steps"]
-        self._state.kind, self._state.settings = kind, replace(settings, unit=unit)
-        return steps, names, n_known
+        if n_known:
+            left_out = tuple(sorted(known.tolist()))
+            summed = _Summed.of(handle, replace(recipe, left_out=left_out), None)
+        if state.undecided and summed.own is not None:
+            state.own = summed.own
+        state.kind = kind
+        return summed.steps, names, n_known
 
     @reads
     @_in_turn
@@ -312,11 +312,11 @@ class Monitor(WithVerdict):
         Alarm or None
             The alarm, as in `alarm`.
         """
-        before = self._state.kind, self._state.settings
+        before = self._state.kind, self._state.own
         try:
             return self._update(y, p, time, by, ids, read)
         except InputError:
-            self._state.kind, self._state.settings = before
+            self._state.kind, self._state.own = before
             raise
 
     def _update(
@@ -361,29 +361,11 @@ class Monitor(WithVerdict):
         Alarm or None
             The alarm, as in `alarm`.
         """
-        state, unit = self._state, self.unit
-        assert unit is not None
+        state = self._state
         if state.periods:
-            check_times(steps, state.periods[-1].time, unit)
-        times = in_order(steps)
-        if state.ledger is None:
-            state.ledger = state.new_ledger()
-        ledger, periods = state.ledger, state.periods
-        for time in times:
-            by_scope = {scope: Step.of(sums, unit) for scope, sums in scopes_of(steps[time])}
-            opens = not periods or periods[-1].time != time
-            if opens and periods:
-                state.dependence.note(periods[-1].steps)
-            ledger.bet(by_scope, opens=opens)
-            logs = ledger.logs()
-            by_target = dict(zip(ledger.targets, logs.tolist(), strict=True))
-            now = Period(time, by_scope, ledger.total(logs), by_target)
-            if opens:
-                periods.append(now)
-            else:
-                periods[-1] = periods[-1].plus(now)
-            if state.alarm is None and now.evidence >= -math.log(self.settings.level):
-                state.alarm = alarm_at(ledger, periods, self.settings)
+            check_times(steps, state.periods[-1].time)
+        for time in in_order(steps):
+            state.take(time, steps[time])
         return self.alarm
 
     # ---- outcomes that come late ---------------------------------------------------------------------
@@ -539,7 +521,7 @@ class Monitor(WithVerdict):
     @property
     def evidence(self) -> float:
         """The evidence so far that something has changed: an alarm is raised at `threshold`."""
-        return evidence_of(self._state.periods)
+        return evidence_of(self._state)
 
     @property
     def threshold(self) -> float:
@@ -580,7 +562,7 @@ class Monitor(WithVerdict):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions about the reference, and about dependence within time steps."""
+        """Cautions about the reference, the time steps and the alarm."""
         return cautions_of(self._state)
 
     @_in_turn
@@ -597,7 +579,7 @@ class Monitor(WithVerdict):
         state = self._state
         if reference is not None:
             state.settings = state.settings.with_reference(reference)
-        state.alarm, state.ledger = None, None
+        state.alarm, state.ledger, state.renewed = None, None, False
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the mean loss of each time step and the evidence below it.
@@ -629,6 +611,8 @@ class Monitor(WithVerdict):
             "alpha": settings.alpha,
             "false_alarms": settings.false_alarms,
             "unit": settings.unit,
+            "period": settings.period,
+            "zone": settings.zone,
             "n_rows": self.n_rows,
             "evidence": self.evidence,
             "threshold": self.threshold,
@@ -779,14 +763,49 @@ def observe_new(monitor: Monitor, handle: Handle, time: str) -> tuple[Breakdown,
     return steps, n_known
 
 
-def assume_unit(monitor: Monitor, unit: Unit | None, *, stated: bool) -> None:
-    """Set the unit, if none is set yet; a stated unit ends the tests for dependence."""
-    state = monitor._state
-    if unit is None or state.settings.unit not in (None, unit):
-        return
-    state.settings = replace(state.settings, unit=unit, unit_stated=stated or state.settings.unit_stated)
-    if state.ledger is not None and state.settings.unit_stated:
-        state.ledger.dependence = None
+@dataclass(frozen=True)
+class _Summed:
+    """Rows summed by time step, with their names where they are asked for.
+
+    Attributes
+    ----------
+    steps : Breakdown
+        The sums.
+    names : RowNames or None
+        The names.
+    own : bool or None
+        Whether rows have times of their own; None if there are no rows.
+    """
+
+    steps: Breakdown
+    names: RowNames | None
+    own: bool | None
+
+    @classmethod
+    def of(cls, rows: Handle | Part, recipe: StepRecipe, of_names: NamesRecipe | None) -> _Summed:
+        """Sum up the rows of a handle, or of one part."""
+        recipes: dict[str, Recipe[Any]] = {"steps": recipe}
+        if recipe.own is not None:
+            recipes["times"] = TimesRecipe(recipe.time)
+        if of_names is not None:
+            recipes["names"] = of_names
+        if isinstance(rows, Part):
+            found: Any = {name: each.take(rows) for name, each in recipes.items()}
+        else:
+            found = rows.summarise(recipes)
+        own = None
+        if recipe.own is not None and (times := found["times"]).n:
+            own = 2 * times.own > times.n
+            if 0 < times.own < times.n:
+                # Parts do not agree: all their times are joined, or none.
+                again = replace(recipe, own=None, periods=recipe.own if own else None)
+                return replace(cls.of(rows, again, of_names), own=own)
+        return cls(found["steps"], None if of_names is None else found["names"], own)
+
+
+def waits(monitor: Monitor) -> bool:
+    """Whether the last time step waits until it is over."""
+    return monitor._state.open is not None
 
 
 def has_waited(monitor: Monitor) -> bool:

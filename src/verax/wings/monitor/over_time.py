@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.registry import headline_rule, name_of, parse
+from verax.wings.monitor.calendars import moments_of, start_of
 from verax.wings.monitor.intake import in_order
 from verax.wings.monitor.steps import MOST_EVENTS, in_plain_times, listed_rows
 
@@ -220,7 +221,7 @@ class OverTime(WithVerdict, Tabled, MaySkip):
 # A table with more periods is unreadable.
 _MOST_PERIODS = 2**12
 Every = Literal["day", "week", "month", "quarter", "year"]
-_UNITS = {"day": "D", "week": "", "month": "M", "quarter": "", "year": "Y"}
+_EVERY = get_args(Every)
 _TIME = "time"
 # Columns: confidence, whether the most likely class happened, their difference, then those of the classes.
 STATED, RIGHT, GAP, OF_CLASSES = range(4)
@@ -280,7 +281,7 @@ def over_time(
     [('2026-01', False), ('2026-02', True)]
     """
     check_confidence(confidence)
-    check_choice("every", every, (None, *_UNITS))
+    check_choice("every", every, (None, *_EVERY))
     chosen = parse(rule) if rule is not None else headline_rule(ordered=ordered)
     by = {} if isinstance(time, str) else {_TIME: _given_times(time)}
     handle = open_rows(y, p, single=True, ordered=ordered or chosen.ordinal, by=by, **read)
@@ -385,27 +386,12 @@ def periods_of(times: Any, every: Every | None) -> Any:
     values = in_plain_times(times)
     if every is None:
         return values.astype(str) if values.dtype.kind == "M" else values
-    try:
-        if values.dtype.kind in "biuf":
-            raise ValueError
-        exact = values.astype(str).astype("datetime64[us]") if values.dtype.kind != "M" else values
-    except ValueError:
-        raise InputError(
-            "must be dates or datetimes, as such or as ISO texts",
-            argument=_TIME,
-            kind="type",
-            found=f"the first is {show(values.tolist()[0])}",
-            remedies=[passing("each distinct time is then a period", every=None)],
-        ) from None
-    days = exact.astype("datetime64[D]")
-    if every == "week":
-        # 1970-01-01 was a Thursday: weeks begin on Mondays.
-        return (days - (days.astype(np.int64) + 3) % 7).astype(str)
-    if every == "quarter":
-        months = days.astype("datetime64[M]").astype(np.int64)
-        pairs, places = np.unique(months // 3, return_inverse=True)
-        return np.array([f"{1970 + q // 4}-Q{q % 4 + 1}" for q in pairs.tolist()])[places]
-    return days.astype(f"datetime64[{_UNITS[every]}]").astype(str)
+    remedy = passing("each distinct time is then a period", every=None)
+    starts = start_of(moments_of(values, (remedy,)), every)
+    if every != "quarter":
+        return starts.astype(str)
+    months, places = np.unique(starts.astype(np.int64), return_inverse=True)
+    return np.array([f"{1970 + m // 12}-Q{m % 12 // 3 + 1}" for m in months.tolist()])[places]
 
 
 @dataclass(frozen=True)

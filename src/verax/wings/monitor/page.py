@@ -82,13 +82,10 @@ def _settings(monitor: Monitor) -> str:
         if told.false_alarms == "ever"
         else f"False alarms are at least {1 / told.alpha:,.0f} time steps apart on average."
     )
-    units = {"row": "Rows", "group": "Groups", "time": "Time steps", None: "Rows"}[told.unit]
+    units = {"row": "Rows", "group": "Groups", "time": "Time steps"}[told.unit]
     assumed = f"{units} are assumed to be independent given the past."
-    if told.unit != "time" and not told.unit_stated:
-        assumed = (
-            f"{units} are assumed to be independent given the past unless the losses of time steps show "
-            "otherwise; then, and in the first nine steps, each time step enters as a whole."
-        )
+    if told.unit == "time":
+        assumed += " Rows of a time step may depend on each other."
     of_subgroups = " Subgroups are monitored for calibration." if told.by else ""
     return f"{reference} {kept} {assumed}{of_subgroups}"
 

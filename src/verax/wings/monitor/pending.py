@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -378,7 +378,7 @@ def check_later(rows: Sequence[Waiting], times: Sequence[Any], names: Sequence[A
     early = [
         i
         for i, (row, time) in enumerate(zip(rows, times, strict=True))
-        if row.time is not None and isinstance(time, type(row.time)) and time < row.time
+        if row.time is not None and _is_before(time, row.time)
     ]
     if early:
         raise _refusal(
@@ -389,6 +389,13 @@ def check_later(rows: Sequence[Waiting], times: Sequence[Any], names: Sequence[A
             "has its outcome before its forecast",
             "have their outcomes before their forecasts",
         )
+
+
+def _is_before(time: Any, made: Any) -> bool:
+    """Whether one time is before another one, where they can be compared; a date is its midnight."""
+    if isinstance(time, date) and isinstance(made, date):
+        return bool(np.datetime64(time) < np.datetime64(made))
+    return isinstance(time, type(made)) and bool(time < made)
 
 
 def lags_of(rows: Sequence[Waiting], times: Sequence[Any], step: int) -> Floats:

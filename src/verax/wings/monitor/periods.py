@@ -30,8 +30,10 @@ from verax.wings.monitor.steps import (
     Step,
 )
 
-# The onset is plausible at steps from which bets gain at most this much less than from the likeliest one.
+# The onset is plausible at steps from which a change explains at most this much less than the likeliest one.
 _PLAUSIBLE = 3.0
+# The median of a chi-square variable with one degree of freedom.
+_MEDIAN = 0.455
 _NO_BINS: Floats = np.zeros((0, BINS, 2))
 
 
@@ -93,7 +95,7 @@ def added(one: Step, other: Step) -> Step:
     a, b = one.n_rows / n, other.n_rows / n
     first, second = one.first + other.first, one.second + other.second
     variance = a * a * one.variance + b * b * other.variance
-    if math.isnan(variance):
+    if all(step.n_units == 1 for step in (one, other) if math.isnan(step.variance)) and math.isnan(variance):
         # Single units have no variance, but differ from each other.
         spread = float(second[LOSS]) / units - (float(first[LOSS]) / units) ** 2
         variance = max(spread, 0.0) / (units - 1)
@@ -111,32 +113,48 @@ def onset_of(
 ) -> tuple[Any, Any, Any]:
     """When a change began: the likeliest time, and the earliest and latest plausible one.
 
-    Bets that start at a step and go on to the end gain most if they start at the change. If `by_step`, time
-    steps enter as a whole.
+    What starts at a step and goes on to the end explains most if it starts at the change: bets on rows or
+    groups, or, if `by_step`, a mean of whole time steps that is not zero.
     """
     column, label, name = target
     of_scope = [period for period in periods if (column, label) in period.steps]
     steps = [period.steps[column, label] for period in of_scope]
-    if by_step:
-        steps = [step.as_one() for step in steps]
     n = np.array([float(step.n_units) for step in steps])
+    first, second = (np.stack([getattr(step, sums) for step in steps]) for sums in ("first", "second"))
     if name == OF_LOSS:
         places = [(EXCESS, 1.0)]
     else:
         at = OF_EVENT + PER_EVENT * events.index(name)
         places = [(at + bet, sign) for bet in (SHIFT, TILT) for sign in (1.0, -1.0)]
-
-    def gains(place: int, sign: float) -> Floats:
-        """The gain of the best bet from each step to the end, in logarithms."""
-        first = np.array([sign * step.first[place] for step in steps])
-        second = np.array([step.second[place] for step in steps])
-        tails = (np.cumsum(sums[::-1])[::-1] for sums in (first, second, n))
-        return np.asarray(log_factors(*tails).max(axis=1))
-
-    best = max((gains(*place) for place in places), key=np.max)
+    gains = _gains_of_steps if by_step else _gains_of_units
+    best = max((gains(sign * first[:, place], second[:, place], n) for place, sign in places), key=np.max)
     plausible = np.flatnonzero(best >= best.max() - _PLAUSIBLE)
     likeliest, low, high = (of_scope[i].time for i in (best.argmax(), plausible[0], plausible[-1]))
     return likeliest, low, high
+
+
+def _from_each(numbers: Floats) -> Floats:
+    """The sums from each step to the last."""
+    return np.asarray(np.cumsum(numbers[::-1], axis=0)[::-1])
+
+
+def _gains_of_units(first: Floats, second: Floats, n: Floats) -> Floats:
+    """The gain of the best bet on rows or groups from each step to the end, in logarithms."""
+    return np.asarray(log_factors(*map(_from_each, (first, second, n))).max(axis=1))
+
+
+def _gains_of_steps(first: Floats, second: Floats, n: Floats) -> Floats:
+    """The likelihood of a positive mean from each step to the end over that of none, in logarithms.
+
+    The variance between steps is that of neighbours, whose differences a lasting change enlarges only once.
+    """
+    means, freedom = first / n, max(float((n - 1).sum()), 1.0)
+    within = float(np.maximum(second - means * first, 0.0).sum()) / freedom / n
+    apart = float(np.median(np.diff(means) ** 2)) / _MEDIAN / 2 if len(n) > 1 else 0.0
+    variance = np.maximum(apart - float(np.median(within)), 0.0) + within
+    # Steps of single rows may be all alike.
+    precision = 1 / np.maximum(variance, 1e-12)
+    return np.maximum(_from_each(means * precision), 0.0) ** 2 / _from_each(precision) / 2
 
 
 def since_onset(
@@ -157,7 +175,7 @@ def since_onset(
 def loss_interval(step: Step, confidence: float, bounds: tuple[float, float]) -> Interval:
     """The confidence interval of the mean loss of one time step, within the bounds of the loss."""
     if not step.n_units > 1 or not math.isfinite(step.variance):
-        return Interval.undefined("the time step is a single unit", confidence=confidence)
+        return Interval.undefined("the time step has no two rows that count alike", confidence=confidence)
     half = t_quantile(step.n_units - 1, confidence) * math.sqrt(step.variance)
     mean = float(step.means[LOSS])
     return Interval(mean - half, mean + half, method="t", confidence=confidence).within(bounds)

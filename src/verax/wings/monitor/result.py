@@ -44,6 +44,9 @@ class Alarm:
     located : bool
         Whether these claims fail individually. If not, only all claims together fail, and the alarm names the
         one with the strongest evidence.
+    cautions : tuple of str
+        What was doubtful when it was raised: too few time steps, or neighbouring ones that resemble each
+        other.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Alarm:
     reasons: tuple[str, ...]
     kind: str
     located: bool
+    cautions: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"verax alarm at {self.time}: {'; '.join(self.reasons)}"
@@ -71,6 +75,7 @@ class Alarm:
             "reasons": list(self.reasons),
             "kind": self.kind,
             "located": self.located,
+            "cautions": list(self.cautions),
         }
 
 

@@ -16,6 +16,7 @@ from verax.inference.sequences import upper_mean
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
 from verax.scores.registry import headline_rule, name_of, parse
+from verax.wings.monitor.calendars import Periods, checked_period, checked_zone
 from verax.wings.monitor.steps import Tolerated, Unit
 
 
@@ -84,10 +85,8 @@ class Settings:
         The baseline mean loss; if estimated, its upper bound.
     level : float
         `alpha` minus the error of the reference.
-    tolerance, alpha, ordered, unit, by, false_alarms
+    tolerance, alpha, ordered, unit, by, false_alarms, period, zone
         As in `Monitor`.
-    unit_stated : bool
-        Whether the user chose the unit. Otherwise the monitor tests for dependence within time steps.
     cautions : tuple of str
         Cautions of the reference's card.
     """
@@ -98,10 +97,11 @@ class Settings:
     tolerance: float
     alpha: float
     ordered: bool
-    unit: Unit | None
+    unit: Unit
     by: tuple[str, ...]
     false_alarms: FalseAlarms
-    unit_stated: bool = False
+    period: str | float | None = None
+    zone: str | None = None
     cautions: tuple[str, ...] = ()
 
     @classmethod
@@ -116,6 +116,8 @@ class Settings:
         unit: Unit | None,
         by: str | Sequence[str],
         false_alarms: FalseAlarms,
+        period: str | float | None = None,
+        zone: str | None = None,
     ) -> Settings:
         """Settings from the arguments of `Monitor`."""
         check_choice("unit", unit, (None, "row", "group", "time"))
@@ -129,10 +131,11 @@ class Settings:
             ),
             alpha,
             check_flag("ordered", ordered),
-            unit,
+            "time" if unit is None else unit,
             (by,) if isinstance(by, str) else tuple(by),
             false_alarms,
-            unit is not None,
+            checked_period(period),
+            checked_zone(zone),
         )
         return settings.with_reference(reference)
 
@@ -172,6 +175,11 @@ class Settings:
         return None if self.reference is None else self.reference + self.tolerance
 
     @property
+    def periods(self) -> Periods | None:
+        """How times are joined into time steps, where that is stated."""
+        return None if self.period is None else Periods(self.period, self.zone)
+
+    @property
     def restarts(self) -> bool:
         """Whether detectors restart at every step."""
         return self.false_alarms == "rate"
@@ -199,10 +207,9 @@ class Settings:
     def from_values(cls, values: Mapping[str, Any]) -> Settings:
         """The stored settings."""
         rest = dict(values)
-        # Earlier versions stored neither cautions nor whether the unit was stated.
+        # Earlier versions stored no cautions.
         checked: dict[str, Any] = {
             "level": float(rest.pop("level")),
-            "unit_stated": bool(rest.pop("unit_stated", False)),
             "cautions": tuple(map(str, rest.pop("cautions", ()))),
         }
         return replace(cls.of(rest.pop("reference"), **rest), **checked)

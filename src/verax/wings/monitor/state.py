@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from verax.common.packing import dump, load, refusing
+from verax.inputs.breakdown import Breakdown
 from verax.scores.registry import name_of
+from verax.wings.monitor.alarms import alarm_at
+from verax.wings.monitor.calendars import Periods
 from verax.wings.monitor.evidence import Dependence, Ledger
 from verax.wings.monitor.pending import Pending
 from verax.wings.monitor.periods import Period, joined
 from verax.wings.monitor.result import Alarm, MonitoredStep, MonitorHistory
 from verax.wings.monitor.settings import Settings
-from verax.wings.monitor.steps import events_of
+from verax.wings.monitor.steps import Scope, Step, events_of, scopes_of
 
-_KIND, _VERSION = "monitor", 2
+_KIND, _VERSION = "monitor", 3
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,16 @@ class State:
         Forecasts whose outcomes come later, and names of rows.
     files : dict of str to str
         The names of files that were taken in, by a hash of their content.
+    own : bool or None
+        Whether rows have times of their own, which are joined into days; None before the first.
+    open : Breakdown or None
+        The sums of a time step that waits until it is over.
+    late : int
+        The number of rows that came after bets on their time step.
+    renewed : bool
+        Whether the state is of an earlier version, whose evidence does not count any more.
     dependence : Dependence
-        Tests for dependence within time steps. Not stored, because it follows from `periods`.
+        Whether rows of a time step depend on each other. Not stored, because it follows from `periods`.
     """
 
     settings: Settings
@@ -63,7 +75,91 @@ class State:
     alarm: Alarm | None = None
     pending: Pending = field(default_factory=Pending)
     files: dict[str, str] = field(default_factory=dict)
+    own: bool | None = None
+    open: Breakdown | None = None
+    late: int = 0
+    renewed: bool = False
     dependence: Dependence = field(default_factory=Dependence)
+
+    @property
+    def joins(self) -> Periods | None:
+        """How times are joined into time steps; None if they are steps."""
+        return self.own_periods if self.settings.periods is None and self.own else self.settings.periods
+
+    @property
+    def own_periods(self) -> Periods:
+        """How times that rows have to themselves are joined."""
+        return Periods("day", self.settings.zone)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it is not known yet if rows have times of their own."""
+        return self.own is None and self.settings.unit == "time" and self.settings.periods is None
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of the evidence of all claims; 0 before the first bets."""
+        return 0.0 if self.ledger is None else self.ledger.total()
+
+    def take(self, time: Any, sums: Mapping[str, Any]) -> None:
+        """Take in the sums of some rows of a time step, which is the last or a later one."""
+        opens = not self.periods or self.periods[-1].time != time
+        if self.ledger is None:
+            self.ledger = self.new_ledger()
+        waits = self.settings.unit == "time" and self.joins is not None
+        if waits and opens:
+            self._close()
+        if opens and self.periods:
+            self.dependence.note(self.periods[-1].whole)
+        if waits:
+            step = Breakdown({time: sums})
+            self.open = step if self.open is None else self.open.merge(step)
+            self._note(time, self._steps(self.open[time]), again=not opens)
+            return
+        steps = self._steps(sums)
+        if opens or self.settings.unit != "time":
+            self.ledger.bet(steps, opens=opens)
+        else:
+            # Later rows of a step depend on those that were bet on.
+            self.late += steps["", None].n_rows
+        if opens:
+            self._note(time, steps)
+        else:
+            self.periods[-1] = self.periods[-1].plus(self._period(time, steps))
+        self._judge()
+
+    def _steps(self, sums: Mapping[str, Any]) -> dict[Scope, Step]:
+        return {scope: Step.of(own, self.settings.unit) for scope, own in scopes_of(sums)}
+
+    def _close(self) -> None:
+        """Bet on the step that waited, now that it is over."""
+        if self.open is None:
+            return
+        assert self.ledger is not None
+        (time,) = self.open.by_label
+        steps = self._steps(self.open[time])
+        self.ledger.bet(steps, opens=True)
+        self.open = None
+        self._note(time, steps, again=True)
+        self._judge()
+
+    def _period(self, time: Any, steps: Mapping[Scope, Step]) -> Period:
+        """A time step with the evidence now."""
+        assert self.ledger is not None
+        logs = self.ledger.logs()
+        by_target = dict(zip(self.ledger.targets, logs.tolist(), strict=True))
+        return Period(time, steps, self.ledger.total(logs) if len(logs) else 0.0, by_target)
+
+    def _note(self, time: Any, steps: Mapping[Scope, Step], *, again: bool = False) -> None:
+        """Note a time step, in place of the last one if that is `again` the same."""
+        del self.periods[len(self.periods) - again :]
+        self.periods.append(self._period(time, steps))
+
+    def _judge(self) -> None:
+        """Raise an alarm if there is evidence enough."""
+        if self.alarm is None and self.periods[-1].evidence >= -math.log(self.settings.level):
+            assert self.ledger is not None
+            self.alarm = alarm_at(self.ledger, self.periods, self.settings)
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -73,9 +169,8 @@ class State:
     def new_ledger(self) -> Ledger:
         """Bets before the first step."""
         settings = self.settings
-        assumed = settings.unit != "time" and not settings.unit_stated
-        dependence = self.dependence if assumed else None
-        return Ledger(self.events, settings.reference is not None, settings.by, settings.restarts, dependence)
+        with_loss = settings.reference is not None
+        return Ledger(self.events, with_loss, settings.by, settings.restarts, settings.unit)
 
     def history(self, most: int | None = None) -> MonitorHistory:
         """The results of each time step; with neighbours joined if there are more than `most`."""
@@ -105,6 +200,10 @@ class State:
             "alarm": None if alarm is None else _alarm_values(alarm),
             "pending": self.pending.to_values(),
             "files": dict(self.files),
+            "own": self.own,
+            "open": None if self.open is None else self.open.to_bytes(),
+            "late": self.late,
+            "renewed": self.renewed,
         }
         return dump(_KIND, values, version=_VERSION)
 
@@ -115,31 +214,49 @@ class State:
         with refusing("is missing or of another type"):
             classes = None if values["classes"] is None else tuple(values["classes"])
             n_classes = int(values["n_classes"])
+            told = dict(values["settings"])
+            by_step = "own" not in values and _renews(told)
             state = cls(
-                Settings.from_values(values["settings"]),
+                Settings.from_values(told),
                 Kind(classes, n_classes, bool(values["lists"])) if n_classes else None,
                 None,
                 [Period.from_values(stored) for stored in values["periods"]],
                 None if values["alarm"] is None else _alarm_of(values["alarm"]),
                 Pending.from_values(values["pending"]),
                 {str(k): str(v) for k, v in values["files"].items()},
+                None if values.get("own") is None else bool(values["own"]),
+                None if values.get("open") is None else Breakdown.from_bytes(values["open"]),
+                int(values.get("late", 0)),
+                bool(values.get("renewed", by_step and values["capital"] is not None)),
             )
             for period in state.periods[:-1]:
-                state.dependence.note(period.steps)
-            if values["capital"] is not None:
+                state.dependence.note(period.whole)
+            if values["capital"] is not None and not by_step:
                 state.ledger = state.new_ledger()
                 state.ledger.restore(values["capital"])
         return state
 
 
+def _renews(told: dict[str, Any]) -> bool:
+    """Whether a state of an earlier version has bets that are not made any more; its unit is then the step.
+
+    Rows and groups are units only where they were stated.
+    """
+    renews = not (told.pop("unit_stated", False) and told["unit"] in ("row", "group"))
+    if renews:
+        told["unit"] = "time"
+    return renews
+
+
 def _alarm_values(alarm: Alarm) -> dict[str, Any]:
     """The fields of an alarm, for storing."""
-    targets = [list(target) for target in alarm.targets]
-    return {**vars(alarm), "targets": targets, "reasons": list(alarm.reasons)}
+    lists = {name: list(getattr(alarm, name)) for name in ("reasons", "cautions")}
+    return {**vars(alarm), "targets": [list(target) for target in alarm.targets], **lists}
 
 
 def _alarm_of(values: Mapping[str, Any]) -> Alarm:
     """The stored alarm."""
     targets = tuple((str(a), b, str(c)) for a, b, c in values["targets"])
     reasons = tuple(map(str, values["reasons"]))
-    return Alarm(values["time"], targets, reasons, str(values["kind"]), bool(values["located"]))
+    cautions = tuple(map(str, values.get("cautions", ())))
+    return Alarm(values["time"], targets, reasons, str(values["kind"]), bool(values["located"]), cautions)

@@ -30,6 +30,7 @@ from verax.inputs.handles import Gathering, Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
 from verax.scores.base import Rule, losses_of
+from verax.wings.monitor.calendars import Periods, moments_of
 from verax.wings.monitor.loops import BINS
 
 Unit = Literal["row", "group", "time"]
@@ -54,6 +55,7 @@ _DATED = re.compile(
     r"|august|september|october|november|december)\.?([\W\d_]|$)",
     re.IGNORECASE,
 )
+_ISO = re.compile(r"\d{4}-\d\d-\d\d")
 # Runs of rows of one cell are summed one by one if they have at least this length on average.
 _LONG = 256
 
@@ -73,6 +75,8 @@ class StepSums(Summary, kind="monitored step"):
         (E, 16, 2) the sums of outcome minus probability and of its square, by event and probability.
     labels, groups : arrays or None
         The groups, and (G, 1 + C) the weight and the sums of the columns in each.
+    plain : int
+        The number of rows that count once and stand for themselves, without weights or several raters.
     """
 
     n: int = merges(Whole())
@@ -82,6 +86,7 @@ class StepSums(Summary, kind="monitored step"):
     bins: Sum = merges(Sums("events", BINS, 2))
     labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel("1+columns"), default=None)
+    plain: int = merges(Whole(), default=0)
 
 
 @dataclass(frozen=True)
@@ -138,9 +143,11 @@ class StepRecipe(Recipe[Breakdown]):
     by : tuple of str
         The columns of subgroups.
     unit : str
-        The independent units: "row", "group" or "time".
-    stated : bool
-        Whether the user chose the unit. Otherwise grouped rows may not enter one by one.
+        The units of bets: "row", "group" or "time".
+    periods : Periods or None
+        How times are joined into time steps; None if they are steps.
+    own : Periods or None
+        How times that rows have to themselves are joined; None if it is known that they are steps.
     left_out : tuple of int
         Hashes of the names of rows that were taken in before.
     """
@@ -152,7 +159,8 @@ class StepRecipe(Recipe[Breakdown]):
     time: str
     by: tuple[str, ...]
     unit: Unit
-    stated: bool
+    periods: Periods | None = None
+    own: Periods | None = None
     left_out: tuple[int, ...] = field(default=(), metadata=LATER)
 
     def gathering(self) -> Gathering[Breakdown]:
@@ -169,7 +177,7 @@ class StepRecipe(Recipe[Breakdown]):
             if not part.n_rows:
                 return Breakdown({})
         rows = self._rows(part)
-        times = _times(part.by[self.time], part.n_rows)
+        times = self.steps_of(part)
         names = times.labels.tolist()
         steps: dict[Any, dict[str, Any]] = {
             time: {ALL: sums} for time, sums in zip(names, rows.sums(times.codes, len(names)), strict=True)
@@ -183,10 +191,20 @@ class StepRecipe(Recipe[Breakdown]):
                 steps[time][column] = Breakdown({label: {ALL: sums} for label, sums in parts if sums.n})
         return Breakdown(steps)
 
+    def steps_of(self, part: Part) -> Groups:
+        """The time step of each row."""
+        times, n = in_plain_times(part.by[self.time]), part.n_rows
+        if self.periods is not None:
+            return _times(self.periods.of(times), n)
+        steps = _times(times, n)
+        if self.own is None or not has_own_times(steps.codes, part.places):
+            return steps
+        return _times(self.own.of(times), n) if of_calendar(times) else refuse_own(steps)
+
     def _rows(self, part: Part) -> _Rows:
         rows = part.models[self.model]
         check_one_way(rows.groups, "a monitor")
-        check_unit(part, self.unit, stated=self.stated)
+        check_unit(part, self.unit)
         with naming(part, self.model):
             if isinstance(rows, ListRows):
                 seen_rows = listed_rows(rows, self.rule)
@@ -200,7 +218,7 @@ class StepRecipe(Recipe[Breakdown]):
                 p = probabilities(part, self.model)
                 sampled = _sample(len(p), p.shape[1])
                 claimed = expected_of_itself(self.rule, p[sampled])
-        groups = rows.groups if self.unit == "group" else None
+        groups = None if self.unit == "row" else rows.groups
         return _Rows(seen_rows, self.tolerated, claimed, sampled, groups, part.places)
 
 
@@ -222,7 +240,76 @@ class _StepGathering:
         return Breakdown(self._steps)
 
 
-def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:
+class OwnTimes(Summary, kind="rows with times of their own"):
+    """How many rows came with times of their own, part by part.
+
+    Attributes
+    ----------
+    n, own : int
+        The number of rows, and of those in parts most of whose dates or datetimes belong to one row.
+    """
+
+    n: int = merges(Whole())
+    own: int = merges(Whole(most="n"))
+
+
+@dataclass(frozen=True)
+class TimesRecipe(Recipe[OwnTimes]):
+    """Count the rows whose times are their own.
+
+    Attributes
+    ----------
+    time : str
+        The column of times.
+    """
+
+    time: str
+
+    def take(self, part: Part) -> OwnTimes:
+        """Summarise one part."""
+        times, n = in_plain_times(part.by[self.time]), part.n_rows
+        own = has_own_times(_times(times, n).codes, part.places) and of_calendar(times)
+        return OwnTimes(n, n if own else 0)
+
+
+def has_own_times(codes: Ints, cases: Ints | None) -> bool:
+    """Whether most times belong to one row, or to one case of several raters."""
+    if cases is not None:
+        codes = codes[np.diff(cases, prepend=-1) != 0]
+    counts = np.bincount(codes)
+    return bool(len(codes)) and float(np.median(counts[counts > 0])) < 2
+
+
+def of_calendar(times: Any) -> bool:
+    """Whether times are dates or datetimes, or ISO texts of them."""
+    if times.dtype.kind in "iufM":
+        return bool(times.dtype.kind == "M")
+    # A text such as "2026" may be any number.
+    if not all(isinstance(time, str) and _ISO.match(time) for time in times.tolist()):
+        return False
+    try:
+        moments_of(times)
+    except InputError:
+        return False
+    return True
+
+
+def refuse_own(steps: Groups) -> Groups:
+    """Refuse several times that rows have to themselves and that are no dates: steps need a length."""
+    if len(steps.labels) < 2:
+        return steps
+    raise InputError(
+        "must be time steps of several rows, or be joined into steps",
+        argument="time",
+        found=f"most of the {len(steps.labels):,} times belong to a single row",
+        remedies=[
+            passing("with the width of a time step, for times that are numbers", period=...),
+            passing("to assume that all rows are independent", unit="row"),
+        ],
+    )
+
+
+def check_unit(part: Part, unit: Unit) -> None:
     """Refuse rows that cannot enter in the unit of the monitor."""
     rows, rated = part.rows, part.cases is not None
     if unit == "group" and rows.groups is None:
@@ -233,13 +320,6 @@ def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:
             "cannot be used where rows enter one by one",
             argument="raters" if rated else "weights",
             remedies=[Remedy('Make a monitor with unit="time" or unit="group": weighted means enter then.')],
-        )
-    if unit == "row" and rows.groups is not None and not stated:
-        raise InputError(
-            "must be stated where rows have groups and are not in memory",
-            argument="unit",
-            kind="missing",
-            remedies=[passing("for groups that enter one by one", unit="group")],
         )
 
 
@@ -333,13 +413,18 @@ class _Rows:
         if self.tolerated is not None:
             sums = self.tolerated.excess_sums(weight, first[:, LOSS], second[:, LOSS])
             first[:, EXCESS], second[:, EXCESS] = sums
+        plain = counted if w is None and self.cases is None else np.zeros(n, np.int64)
         some, of = (None if w is None else w[self.sampled]), codes[self.sampled]
         for c, column in ((CLAIMED, self.claimed), (SAMPLED, np.ones(len(of)))):
             first[:, c], second[:, c] = _summed(column, some, of, n), _squared(column, some, of, n)
         tables = [(None, None)] * n if self.groups is None else self._by_group(codes, n)
         return [
-            StepSums(int(c), Sum.of([u]), Sum.of(a), Sum.of(b), Sum.of(columns), *table)
-            for c, u, a, b, columns, table in zip(counted, weight, first, second, bins, tables, strict=True)
+            StepSums(
+                int(c), Sum.of([u]), Sum.of(a), Sum.of(b), Sum.of(columns), table[0], table[1], int(alone)
+            )
+            for c, u, a, b, columns, table, alone in zip(
+                counted, weight, first, second, bins, tables, plain, strict=True
+            )
         ]
 
     def _add_run(self, run: slice, first: Floats, second: Floats, bins: Floats) -> None:
@@ -446,9 +531,8 @@ def _add_event(
         bins[:, :, j] += _summed(values, w, place, n * BINS).reshape(n, BINS)
 
 
-def _times(column: Any, n_rows: int) -> Groups:
+def _times(values: Any, n_rows: int) -> Groups:
     """The time step of each row; most parts have one, or a few consecutive ones."""
-    values = in_plain_times(column)
     if values.dtype.kind not in "iufMU":
         return labels_of(values, n_rows)
     starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
@@ -568,13 +652,13 @@ class Step:
     Attributes
     ----------
     n_rows, n_units : int
-        The number of rows, and of units: rows, groups, or the whole step.
+        The number of rows, and of units: rows or groups.
     means : array of shape (C,)
         The weighted mean of each column.
     first, second : array of shape (C,)
         The sums over units of each column, and of its squares.
     variance : float
-        The variance of the mean loss; NaN if the step is a single unit.
+        The variance of the mean loss of these rows; NaN if it is not known.
     bins : array of shape (E, 16, 2)
         Sums of outcome minus probability, and of its square.
     """
@@ -588,35 +672,22 @@ class Step:
     bins: Floats
 
     @classmethod
-    def of(cls, sums: StepSums, unit: str) -> Step:
-        """The step from its sums, in the given units."""
+    def of(cls, sums: StepSums, unit: Unit) -> Step:
+        """The step from its sums: of rows, or with the unit "group" of groups."""
         weight, first, second = float(sums.weight.high[0]), sums.first.high, sums.second.high
-        means, bins = first / weight, sums.bins.high
-        if unit == "row":
-            n = sums.n
-            spread = max(float(second[LOSS]) / n - float(means[LOSS]) ** 2, 0.0)
-            return cls(n, n, means, first, second, spread / (n - 1) if n > 1 else np.nan, bins)
-        if unit == "time":
-            return cls(sums.n, 1, means, means, means * means, np.nan, bins / weight)
-        assert sums.groups is not None
-        u, columns = sums.groups[:, 0], sums.groups[:, 1:]
-        means_of_groups, g = columns / u[:, None], len(u)
-        off = columns[:, LOSS] - means[LOSS] * u
-        variance = float((off * off).sum()) / weight**2 * g / (g - 1) if g > 1 else np.nan
-        return cls(
-            sums.n,
-            g,
-            means,
-            means_of_groups.sum(axis=0),
-            (means_of_groups * means_of_groups).sum(axis=0),
-            variance,
-            np.zeros_like(bins),
-        )
-
-    def as_one(self) -> Step:
-        """The same rows as a single unit, which may depend on each other in any way."""
-        means, bins = self.means, self.bins / self.n_rows
-        return Step(self.n_rows, 1, means, means, means * means, np.nan, bins)
+        n, means, bins, variance = sums.n, first / weight, sums.bins.high, np.nan
+        if unit != "row" and sums.groups is not None:
+            u, columns = sums.groups[:, 0], sums.groups[:, 1:]
+            off, g = columns[:, LOSS] - means[LOSS] * u, len(u)
+            variance = float((off * off).sum()) / weight**2 * g / (g - 1) if g > 1 else np.nan
+            if unit == "group":
+                of_groups = columns / u[:, None]
+                sums_of_groups = of_groups.sum(axis=0), (of_groups * of_groups).sum(axis=0)
+                return cls(n, g, means, *sums_of_groups, variance, np.zeros_like(bins))
+        elif sums.plain == n > 1:
+            variance = max(float(second[LOSS]) / n - float(means[LOSS]) ** 2, 0.0) / (n - 1)
+        scale = n / weight
+        return cls(n, n, means, first * scale, second * scale, variance, bins * scale)
 
 
 def scopes_of(step: Mapping[str, Any]) -> Iterable[tuple[Scope, StepSums]]:

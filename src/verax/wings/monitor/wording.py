@@ -1,129 +1,83 @@
-"""Texts of a monitor: the reasons of an alarm, the kind of change, and its onset."""
+"""Texts of a monitor: its verdict and its cautions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from verax.errors import join
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.scores.registry import name_of
-from verax.wings.monitor.evidence import OF_LOSS, Ledger, Target
-from verax.wings.monitor.periods import Period, onset_of, since_onset
-from verax.wings.monitor.result import Alarm
-from verax.wings.monitor.settings import Settings
+from verax.wings.monitor.evidence import OF_LOSS, Ledger
+from verax.wings.monitor.periods import onset_of
 from verax.wings.monitor.state import State
-from verax.wings.monitor.steps import TOP
-
-# Number of events that a sentence names.
-_LISTED = 3
-
-
-def alarm_at(ledger: Ledger, periods: Sequence[Period], settings: Settings) -> Alarm:
-    """The alarm that the last time step raises."""
-    failed = ledger.against(1 / settings.level)
-    targets = [target for target, _ in failed]
-    ways = ledger.directions(1 / settings.level)
-    if not targets:
-        # All claims together fail; none of them alone.
-        strongest = int(np.argmax(ledger.logs() + np.log(ledger.weights())))
-        targets, ways = [ledger.targets[strongest]], {}
-    reasons = [_reason(ledger, periods, settings, target, ways.get(target)) for target in targets]
-    if not failed:
-        reasons = [f"the claims fail together, none by itself; the strongest evidence: {reasons[0]}"]
-    kind = _kind(ledger, targets, ways) if failed else "What has changed is not known yet"
-    return Alarm(periods[-1].time, tuple(targets), tuple(reasons), kind, bool(failed))
-
-
-def _reason(
-    ledger: Ledger, periods: Sequence[Period], settings: Settings, target: Target, way: str | None
-) -> str:
-    column, label, name = target
-    where = f" where {column} is {label}" if column else ""
-    by_step = enters_whole(ledger, target)
-    stated, happened, loss = since_onset(periods, target, ledger.events, by_step=by_step)
-    if name == OF_LOSS:
-        return f"mean {name_of(settings.rule)} {loss:.4g} exceeds the tolerated {settings.tolerated:.4g}"
-    shares = f"{100 * stated:.0f}% forecast, {100 * happened:.0f}% happened"
-    wrong = "do not match the outcomes" if way is None else f"are {way}"
-    return f"probabilities of “{name}” {wrong}{where} ({shares})"
-
-
-def _kind(ledger: Ledger, targets: Sequence[Target], ways: Mapping[Target, str]) -> str:
-    """The kind of change that the failed claims show together."""
-    whole = [target for target in targets if not target[0]]
-    if not whole:
-        return "No claim about all rows together has failed"
-    events = [name for _, _, name in whole if name != OF_LOSS]
-    if not events:
-        return "No miscalibration is found: harder cases or less informative forecasts look like this"
-    by_event = {name: ways.get(("", None, name), "") for name in events}
-    answers = by_event.pop(TOP, "")
-    if not by_event:
-        words = {"too high": "overconfident", "too low": "underconfident", "": "miscalibrated"}
-        return f"The forecasts are {words.get(answers, answers)}"
-    listed = [f"“{name}”" for name in by_event]
-    rest = [f"{len(listed) - _LISTED} others"] if len(listed) > _LISTED + 1 else []
-    names, directions = join([*listed[: _LISTED if rest else None], *rest]), set(by_event.values())
-    more = "" if len(by_event) == len(ledger.events) - 1 else "; others may have changed as well"
-    if directions <= {"too low", "too high"}:
-        one = len(by_event) == 1
-        return (
-            f"The {'frequency' if one else 'frequencies'} of {names} {'has' if one else 'have'} shifted "
-            f"against the forecasts{more}"
-        )
-    if len(directions) == 1 and directions != {""}:
-        return f"The forecasts of {names} are {directions.pop()}{more}"
-    return f"The forecasts of {names} are miscalibrated{more}"
-
-
-def enters_whole(ledger: Ledger | None, target: Target) -> bool:
-    """Whether time steps enter the bets against a claim as a whole."""
-    if ledger is None or target[:2] not in ledger.capital:
-        return False
-    claims = ledger.claims(target[:2])
-    return target[2] in claims and bool(ledger.by_step(target[:2])[claims.index(target[2])])
 
 
 def onset_at(state: State) -> tuple[Any, Any, Any] | None:
     """When the change began that raised the alarm: the likeliest time, the earliest and the latest one."""
     if state.alarm is None:
         return None
-    target = state.alarm.targets[0]
-    return onset_of(state.periods, target, state.events, by_step=enters_whole(state.ledger, target))
+    by_step = state.settings.unit == "time"
+    return onset_of(state.periods, state.alarm.targets[0], state.events, by_step=by_step)
 
 
 def cautions_of(state: State) -> tuple[str, ...]:
-    """Cautions about the reference, and about dependence within time steps."""
-    settings, ledger, whole = state.settings, state.ledger, ("", None)
+    """Cautions about the reference, about what time steps are, and about rows that depend on each other."""
+    settings = state.settings
     cautions = [f"Caution about the reference: {caution}." for caution in settings.cautions]
-    if ledger is None or settings.unit == "time":
-        return tuple(cautions)
-    units = "groups" if settings.unit == "group" else "rows"
-    shared = dict(zip([OF_LOSS, *ledger.events], state.dependence.certain(whole).tolist(), strict=False))
-    largest = max(ledger.claims(whole), key=lambda name: shared.get(name, 0.0))
-    if shared.get(largest):
-        what = name_of(settings.rule) if largest == OF_LOSS else f"the probabilities of “{largest}”"
-        entering = (
-            ", but alarms assume that they do not"
-            if settings.unit_stated
-            else ": time steps enter as a whole there"
-        )
+    if state.renewed:
         cautions.append(
-            f"{units.capitalize()} of a time step depend on each other (intraclass correlation "
-            f"{shared[largest]:.2g} for {what}){entering}."
+            "The state was begun by an earlier version, whose bets were on rows or on bounds of time steps: "
+            "the evidence begins again, with an alpha of its own."
         )
-    by_unit = ledger.total(ledger.logs_by_unit())
-    if ledger.dependence is not None and state.alarm is None and by_unit >= -math.log(settings.level):
+    if state.alarm is not None:
+        cautions += state.alarm.cautions
+    if settings.unit == "time":
+        cautions += _of_steps(state)
+    return (*cautions, *_of_dependence(state))
+
+
+def _of_steps(state: State) -> list[str]:
+    """Cautions about what time steps are."""
+    cautions = []
+    if state.settings.period == "hour":
+        cautions.append("Hours of one day resemble each other, and alarms assume that they do not.")
+    if state.own and state.settings.period is None:
         cautions.append(
-            f"If {units} of a time step are independent, the evidence is {_number(by_unit)} (alarm at "
-            f"{1 / settings.level:.3g}). The time steps so far do not show that they are; a monitor with the "
-            f"stated unit {settings.unit!r} assumes it."
+            "Rows have times of their own: the rows of a day are one time step, which counts when it is over."
         )
-    return tuple(cautions)
+    if state.late:
+        rows = "1 row came" if state.late == 1 else f"{state.late:,} rows came"
+        cautions.append(
+            f"{rows} after bets on the time step were made, and cannot be bet on. With a stated period, such "
+            "as a day, a time step waits until it is over."
+        )
+    return cautions
+
+
+def _of_dependence(state: State) -> list[str]:
+    """Whether rows, or groups, of a time step depend on each other, and what that means."""
+    settings, ledger = state.settings, state.ledger
+    shared = state.dependence.certain.tolist()
+    if ledger is None or not any(shared):
+        return []
+    largest = max(ledger.claims(("", None)), key=lambda name: _shared(shared, ledger, name))
+    correlation = _shared(shared, ledger, largest)
+    if not correlation:
+        return []
+    what = name_of(settings.rule) if largest == OF_LOSS else f"the probabilities of “{largest}”"
+    by_step = settings.unit == "time"
+    units = "Groups" if settings.unit == "group" else "Rows"
+    entering = ": alarms allow for it" if by_step else ", but alarms assume that they do not"
+    return [
+        f"{units} of a time step depend on each other (intraclass correlation {correlation:.2g} for {what})"
+        f"{entering}."
+    ]
+
+
+def _shared(correlations: Sequence[float], ledger: Ledger, name: str) -> float:
+    """The intraclass correlation for a claim."""
+    return correlations[[OF_LOSS, *ledger.events].index(name)]
 
 
 def findings_of(state: State) -> list[Finding]:
@@ -135,7 +89,7 @@ def findings_of(state: State) -> list[Finding]:
     first, last = periods[0].time, periods[-1].time
     n_rows = sum(period.whole.n_rows for period in periods)
     what = f"{n_rows:,} rows " + (f"at {last}" if len(periods) == 1 else f"from {first} to {last}")
-    now, needed = evidence_of(periods), 1 / state.settings.level
+    now, needed = evidence_of(state), 1 / state.settings.level
     facts: dict[str, Any] = {
         "numbers": {"evidence": now, "threshold": needed},
         "level": state.settings.level,
@@ -166,13 +120,9 @@ def findings_of(state: State) -> list[Finding]:
     return [Finding(Claim.ALARM, text, tuple(alarm.reasons), **facts, step=step)]
 
 
-def evidence_of(periods: Sequence[Period]) -> float:
-    """The evidence after the last time step; 1 before the first."""
-    return math.exp(min(periods[-1].evidence, 700.0)) if periods else 1.0
-
-
-def _number(log: float) -> str:
-    return f"{math.exp(min(log, 700.0)):.3g}"
+def evidence_of(state: State) -> float:
+    """The evidence now; 1 before the first bets."""
+    return math.exp(min(state.log_evidence, 700.0))
 
 
 def lateness_of(z: float) -> str:
