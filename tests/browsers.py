@@ -60,7 +60,8 @@ class Browser:
         self.driver.get(path.as_uri())
         drawn = """
             const done = arguments[0];
-            const ask = () => document.documentElement.dataset.drawn ? done() : setTimeout(ask, 20);
+            const drawn = () => document.documentElement.className === "scripted";
+            const ask = () => drawn() ? done() : setTimeout(ask, 20);
             ask();
         """
         self.driver.execute_async_script(drawn)

@@ -93,7 +93,6 @@ REPLACED = {
     "_ListReduction._read": "how often lists are read",
     "analysis.means_of": "which influences are asked for",
     "breakdown._bound": "which threads take part",
-    "bundle._KNOWN": "scripts of unknown releases",
     "dask_engine.opened": "tables in parts of any order",
     "handle.read_lists": "whether records are read",
     "logits._run": "whether gradients are compiled",

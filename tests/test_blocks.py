@@ -33,7 +33,7 @@ def test_every_block_is_run(page):
 
 
 def test_the_program_of_the_readme(tmp_path, monkeypatch):
-    pytest.importorskip("vl_convert")
+    pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     p, q = rng.dirichlet(np.ones(2), (2, 60))

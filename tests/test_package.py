@@ -93,9 +93,9 @@ def test_scoring_a_small_file_imports_no_more_than_it_needs(ending, tmp_path):
 
 def test_a_page_of_a_few_rows_imports_no_more_than_it_needs():
     found = imported_by("import verax as vx; vx.report.Report.of([0, 1] * 20, [0.2, 0.7] * 20).to_html()")
-    assert {"jinja2", "vl_convert"} <= found
+    assert "jinja2" in found
     # P-values of calibration slopes are Student's, from SciPy.
-    assert found.isdisjoint({*HEAVY, "altair", "narwhals", "scipy.stats"} - {"jinja2", "scipy"})
+    assert found.isdisjoint({*HEAVY, "narwhals", "scipy.stats"} - {"jinja2", "scipy"})
 
 
 def test_every_promised_name_is_there():

@@ -686,7 +686,7 @@ def test_the_right_file_is_blamed(tmp_path):
 def test_the_tour_needs_no_report(tmp_path, monkeypatch):
     # The package is imported once more below; its first copy is the one that other tests have.
     monkeypatch.setattr(vx, "report", vx.report)
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     # The other problem takes longer, and the examples of the command have it.
     monkeypatch.setattr("verax.wings.demo.tour.digits", tour.progression)
     for name in [name for name in sys.modules if name.startswith("verax.report")]:

@@ -57,9 +57,8 @@ def test_a_folder_that_may_not_be_written_to_is_refused_first(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
-@pytest.mark.parametrize("package", ["jinja2", "vl_convert"])
-def test_a_report_without_its_packages_is_refused_first(command, package, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_a_report_without_its_package_is_refused_first(command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     refused = verax(command, *COMMANDS[command], "--html", "report.html")
     assert refused.returncode == 2
     assert f": {installing('report')}." in refused.stderr
@@ -67,7 +66,7 @@ def test_a_report_without_its_packages_is_refused_first(command, package, monkey
 
 
 def test_a_page_that_needs_no_packages_is_written_without_them(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     assert verax("evaluate", "graded.csv", "--grade", "correct", "--html", "page.html").returncode == 0
     assert (tmp_path / "page.html").exists()
 

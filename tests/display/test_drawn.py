@@ -16,7 +16,7 @@ from reports import EVIL
 from verax.display.axes import Axis
 from verax.display.drawings import drawing, rows_height
 from verax.display.figures import Figure, Sheet
-from verax.display.marks import BEHIND, Band, Bars, Line, Points, Ranges, Row, Rule, Shade, Strip
+from verax.display.marks import BEHIND, Band, Bars, Guide, Line, Points, Ranged, Ranges, Shade, Strip
 from verax.display.textplots import text_figure
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -67,7 +67,7 @@ def test_every_number_that_a_figure_says_is_in_its_table(name):
 
 
 def test_a_number_that_is_not_in_the_table_is_found():
-    ranges = Ranges("mean", [Row("a", 0.5), Row("b", 0.75)])
+    ranges = Ranges("mean", [Ranged("a", 0.5), Ranged("b", 0.75)])
     figure = Figure("", [ranges], Axis("loss"), Axis(names=("a", "b")))
     assert figure.sentence == "Lowest: a, 0.5; highest: b, 0.75."
     assert figure.table() == (["Name", "loss"], [["a", "0.5"], ["b", "0.75"]])
@@ -227,9 +227,9 @@ def test_terminals_get_lines_that_fit(name, ascii_only):
 
 def test_a_terminal_shows_where_values_lie():
     found = Ranges(
-        "mean", [Row("a", 0.0, -0.5, 0.5), Row("long name", 1.0, flagged=True)], "95% interval", "bad"
+        "mean", [Ranged("a", 0.0, -0.5, 0.5), Ranged("long name", 1.0, flagged=True)], "95% interval", "bad"
     )
-    figure = Figure("", [Rule("tie", "x", 0.0), found], Axis("loss", -1, 1), Axis(names=("a", "long name")))
+    figure = Figure("", [Guide("tie", "x", 0.0), found], Axis("loss", -1, 1), Axis(names=("a", "long name")))
     drawn = text_figure(figure, width=60).split("\n")[1:]
     assert drawn[0].startswith("        a ")
     cells = drawn[0][10:]

@@ -39,25 +39,29 @@ def two_class_page(tmp_path_factory):
     return path
 
 
-# Circles are the means of an interval chart; a mark that is filtered out is not there.
-MARKS = "return [...document.querySelectorAll(`[data-chart=${arguments[0]}] .mark-symbol path`)].map(x => %s)"
+# Of the figures of a place one is seen, in the width for screens. Circles are means with intervals.
+SEEN = "[data-chart=${arguments[0]}] .variant:not([hidden]) .large"
+MARKS = f"return [...document.querySelectorAll(`{SEEN} .ranges circle`)].map(x => x.getAttribute('cx'))"
+TIP = "const tip = document.querySelector('.tip'); return tip.hidden ? null : tip.textContent"
 
 
 def test_it_draws_and_keeps_to_itself(browser, page):
     browser.open(page)
     assert browser.complaints() == []
     assert browser.requests() == [page.as_uri()]
-    empty = """return [...document.querySelectorAll("[data-chart]")]
-        .filter(place => place.querySelectorAll("svg .mark-symbol path, svg .mark-line path").length === 0)
-        .map(place => place.dataset.chart)"""
+    drawn = "[...document.querySelectorAll('[data-chart]')]"
+    marks = "svg .line path, svg .ranges path"
+    empty = f"return {drawn}.filter(x => !x.querySelector('{marks}')).map(x => x.dataset.chart)"
     assert browser.run(empty) == []
-    # Vega does not take their names from charts.
-    named = "return [...document.querySelectorAll('[data-chart]')].map(x => [x.role, x.ariaLabel])"
-    for role, label in browser.run(named):
-        assert role == "img"
-        assert label.endswith("in the table below.")
     # Three of them are of recalibration, before and after.
-    assert browser.run("return document.querySelectorAll('[data-chart] svg').length") == 13
+    assert browser.run(f"return {drawn}.length") == 13
+    named = """return [...document.querySelectorAll('[data-chart] svg[data-plot]')]
+        .map(x => [x.getAttribute('role'), x.querySelector('title').textContent,
+                   x.getAttribute('aria-labelledby').split(' ').every(id => x.querySelector(`#${id}`))])"""
+    for role, title, described in browser.run(named):
+        assert role == "img"
+        assert title
+        assert described
     # The policy is in force: neither a fetch nor a script that is not the page's own gets through.
     refused = "fetch('data:text/plain,x').then(() => arguments[0](false), () => arguments[0](true))"
     assert browser.driver.execute_async_script(refused)
@@ -73,16 +77,15 @@ def test_it_draws_and_keeps_to_itself(browser, page):
 def test_hovering_shows_the_numbers(browser, page):
     browser.open(page)
     box = browser.run(
-        """const layers = document.querySelectorAll("[data-chart=classes] .mark-symbol");
-           const mark = layers[1].querySelector("path");
+        """const place = document.querySelector("[data-chart=classes] .variant:not([hidden]) .large");
+           const mark = place.querySelector(".ranges circle");
            mark.scrollIntoView({block: "center"});
            const box = mark.getBoundingClientRect();
            return [box.x + box.width / 2, box.y + box.height / 2]"""
     )
     browser.command("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
     browser.settle()
-    tip = "#vg-tooltip-element.visible"
-    text = browser.run("return document.querySelector(arguments[0])?.innerText", tip)
+    text = browser.run(TIP)
     assert text is not None
     assert "none" in text
     assert "mean loss" in text
@@ -93,7 +96,7 @@ def test_hovering_shows_the_numbers(browser, page):
 
 def test_switching_score_model_and_metric(browser, page):
     browser.open(page)
-    means = MARKS % "x.getAttribute('transform')"
+    means = MARKS
     shown = """return [...document.querySelectorAll(`[data-${arguments[0]}]`)]
         .filter(x => !x.hidden).map(x => x.dataset[arguments[0]])"""
     before = browser.run(means, "classes")
@@ -109,10 +112,10 @@ def test_switching_score_model_and_metric(browser, page):
     browser.choose("model", 1)
     assert set(browser.run(shown, "model")) == {"1"}
     assert browser.run(means, "classes") != after
-    line = "return document.querySelector('[data-chart=retained] .mark-line path').getAttribute('d')"
-    kappa = browser.run(line)
+    line = f"return document.querySelector(`{SEEN} .line path`).getAttribute('d')"
+    kappa = browser.run(line, "retained")
     browser.choose("metric", 1)
-    assert browser.run(line) != kappa
+    assert browser.run(line, "retained") != kappa
     assert browser.complaints() == []
 
 
@@ -159,7 +162,8 @@ def test_on_a_phone_no_column_is_cut(browser, page, two_class_page):
         browser.resize(390, 800)
         browser.run("for (const part of document.querySelectorAll('details')) part.open = true")
         cut = """return [...document.querySelectorAll(".scroll")]
-            .filter(x => x.clientWidth && !x.querySelector(".matrix") && x.scrollWidth > x.clientWidth + 1)
+            .filter(x => x.clientWidth && !x.querySelector(".matrix") && !x.closest(".numbers"))
+            .filter(x => x.scrollWidth > x.clientWidth + 1)
             .map(x => x.getAttribute("aria-label"))"""
         assert browser.run(cut) == []
     # What a number is stands beside it.
@@ -170,48 +174,49 @@ def test_on_a_phone_no_column_is_cut(browser, page, two_class_page):
 def test_two_classes_in_the_browser(browser, two_class_page):
     browser.open(two_class_page)
     assert browser.complaints() == []
-    lines = "return document.querySelectorAll(`[data-chart=${arguments[0]}] .mark-line path`).length"
+    lines = f"return document.querySelectorAll(`{SEEN} .line path, {SEEN} .guide path`).length"
     # Two models and a line to compare with, but for accuracy by confidence, where calibrated rows
     # lie above the diagonal; decision curves have that of acting in all rows besides.
     assert [browser.run(lines, name) for name in ("roc", "recall", "confident", "worth")] == [3, 3, 2, 4]
-    bands = "return document.querySelector('[data-chart=roc] .mark-area path').getAttribute('d')"
+    bands = f"return document.querySelector(`{SEEN} .band path`).getAttribute('d')"
     browser.choose("model", 0)
-    first = browser.run(bands)
+    first = browser.run(bands, "roc")
     browser.choose("model", 1)
-    assert browser.run(bands) != first
+    assert browser.run(bands, "roc") != first
     assert "the chosen model" in browser.run("return document.querySelector('#thresholds').textContent")
 
 
-def test_printed_charts_are_as_wide_as_their_places(browser, two_class_page):
-    """So that their texts have the size that they have on the screen: 12 pixels are 9 points."""
+def test_printed_figures_keep_the_size_of_their_texts(browser, two_class_page):
     browser.open(two_class_page)
-    widths = """return [...document.querySelectorAll("[data-chart] svg")]
-        .map(x => [x.parentElement.clientWidth, Number(x.getAttribute("width"))])"""
-    before = browser.run(widths)
-    browser.run("dispatchEvent(new Event('beforeprint'))")
+    browser.resize(690)
+    browser.command("Emulation.setEmulatedMedia", media="print")
     browser.settle()
-    printed = browser.run(widths)
-    assert max(width for _, width in printed) <= 700
-    browser.run("dispatchEvent(new Event('afterprint'))")
-    browser.settle()
-    assert browser.run(widths) == before
+    scales = """return [...document.querySelectorAll("[data-chart] svg[data-plot]")]
+        .filter(x => x.clientWidth).map(x => x.getBoundingClientRect().width / x.viewBox.baseVal.width)"""
+    found = browser.run(scales)
+    browser.command("Emulation.setEmulatedMedia", media="screen")
+    assert len(found) > 8
+    assert min(found) > 0.6
+    assert max(found) <= 1.001
 
 
 def test_intervals_end_inside_the_plot(browser, page):
     browser.open(page)
-    gaps = """return [...document.querySelectorAll(arguments[0])].map(chart => {
-        const plot = chart.querySelector("svg .background").getBoundingClientRect();
-        const lines = [...chart.querySelectorAll(".mark-rule.role-mark line")];
-        const spans = lines.map(x => x.getBoundingClientRect());
-        return Math.min(...spans.map(x => Math.min(x.left - plot.left, plot.right - x.right)))
-    })"""
-    ticks = """return [...document.querySelectorAll(arguments[0])].flatMap(chart => {
-        const labels = [...chart.querySelectorAll(".role-axis-label text")];
-        const numbers = labels
-            .filter(x => /^[\\d.]+$/.test(x.textContent) && x.getAttribute("opacity") !== "0");
+    seen = """const seen = [...document.querySelectorAll(arguments[0])]
+        .flatMap(x => [...x.querySelectorAll("svg[data-plot]")]).filter(x => x.clientWidth);
+        return seen"""
+    gaps = f"""{seen}.map(svg => {{
+        const [left, , width] = svg.dataset.plot.split(" ").map(Number);
+        const ends = [...svg.querySelectorAll(".ranges path")]
+            .flatMap(x => x.getAttribute("d").match(/[\\d.]+/g).filter((_, i) => i !== 1).map(Number));
+        return Math.min(...ends.map(x => Math.min(x - left, left + width - x)));
+    }})"""
+    ticks = f"""{seen}.flatMap(svg => {{
+        const labels = [...svg.querySelectorAll("text[text-anchor=middle]")];
+        const numbers = labels.filter(x => /^[−\\d.]+$/.test(x.textContent));
         const boxes = numbers.map(x => x.getBoundingClientRect());
         return boxes.slice(1).map((box, i) => box.left - boxes[i].right)
-    })"""
+    }})"""
     charts = "[data-chart=classes], [data-chart=models]"
     for width in (1280, 400):
         browser.resize(width)
@@ -364,7 +369,7 @@ def test_names_that_javascript_objects_have_already(browser, tmp_path):
     report.save(path)
     browser.open(path)
     assert browser.complaints() == []
-    means = "return document.querySelectorAll(`[data-chart=${arguments[0]}] .mark-symbol path`).length"
+    means = f"return document.querySelectorAll(`{SEEN} .ranges circle`).length"
     labels = """return [...document.querySelectorAll(`[data-chart=${arguments[0]}] svg text`)]
         .map(x => x.textContent)"""
     for chart, names in (
@@ -375,17 +380,18 @@ def test_names_that_javascript_objects_have_already(browser, tmp_path):
         assert browser.run(means, chart) >= len(names), chart
         assert set(names) <= set(browser.run(labels, chart)), chart
     ranked = [curve.order for curve in next(iter(report.contents.found["retention"].values())).retained]
-    shown = browser.run(labels, "retained")
-    assert {short_of(order) for order in ranked} <= set(shown)
-    lines = "return document.querySelectorAll('[data-chart=retained] .mark-line path').length"
-    assert browser.run(lines) == len(set(ranked))
-    places = MARKS % "x.getAttribute('transform')"
-    before = browser.run(places, "models")
+    key = (
+        "return [...document.querySelectorAll('[data-chart=retained] .key li')].map(x => x.innerText.trim())"
+    )
+    assert {short_of(order) for order in ranked} <= set(browser.run(key))
+    lines = f"return document.querySelectorAll(`{SEEN} .line path`).length"
+    assert browser.run(lines, "retained") == len(set(ranked))
+    before = browser.run(MARKS, "models")
     browser.choose("score", 1)
     browser.choose("model", 1)
     assert browser.complaints() == []
     assert browser.run(means, "subgroups-0") >= len(INHERITED)
-    assert browser.run(places, "models") != before
+    assert browser.run(MARKS, "models") != before
 
 
 def test_without_scripts_every_number_is_there(browser, page):
@@ -505,9 +511,6 @@ def plain(tmp_path_factory):
     path = tmp_path_factory.mktemp("plain") / "monitor.html"
     save_monitor_page(monitor, path)
     return path, monitor
-
-
-TIP = "const tip = document.querySelector('.tip'); return tip.hidden ? null : tip.textContent"
 
 
 def test_figures_tell_their_values_by_pointer_and_arrow_keys(browser, plain):

@@ -218,13 +218,15 @@ def test_the_page_in_a_browser(browser, tmp_path):
     assert browser.complaints() == []
     assert browser.requests() == [path.as_uri()]
     drawn = "return [...document.querySelectorAll('[data-chart]')].map(x => [x.dataset.chart, %s])"
-    marks = "x.querySelectorAll('svg .mark-symbol path, svg .mark-line path').length"
+    marks = "x.querySelectorAll('svg .ranges path, svg .line path').length"
     places = dict(browser.run(drawn % marks))
     panels = {f"panel-{i}" for i in range(7)}
     curves = {"retained", "selected", "remedy-0", "remedy-1"}
     assert set(places) == {"coverage", "lengths", "models", "differences", *panels, *curves}
     assert all(places.values())
-    titles = browser.run("return [...document.querySelectorAll('.panels bdi')].map(x => x.textContent)")
+    titles = browser.run(
+        "return [...document.querySelectorAll('.panels figcaption bdi')].map(x => x.textContent)"
+    )
     assert titles[:7] == ["place 1", "place 2", "place 3", "place 4", "place 5", "any place", "whole list"]
     # The model chosen is the one that is shown, in texts and in charts.
     shown = """return [...document.querySelectorAll("#coverage p[data-model]")]

@@ -40,9 +40,9 @@ def _cumulative(case: DrawnCase) -> Figure:
     # Steps from each class to the next; the last one is 1 by definition.
     x = np.arange(k + 1) - 0.5
     marks: list[Mark] = [
-        Band("between them", x[:-1], forecast[:-1], happened[:-1], "soft", step=True),
-        Line("forecast", x, forecast, 0, step=True),
-        Line("what happened", x, happened, 1, step=True),
+        Band("between them", x[:-1], forecast[:-1], happened[:-1], "soft", step="after"),
+        Line("forecast", x, forecast, 0, step="after"),
+        Line("what happened", x, happened, 1, step="after"),
     ]
     return Figure(case.title, marks, _classes(case), Axis("", 0, 1.05))
 

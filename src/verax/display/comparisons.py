@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.display.axes import Axis, round_numbers
 from verax.display.figures import Figure, Sheet, rows_figure
-from verax.display.marks import Line, Mark, Points, Ranges, Row
+from verax.display.marks import Line, Mark, Points, Ranged, Ranges
 
 # Number of lines of equal score on a map.
 _LINES = 7
@@ -50,13 +50,13 @@ def score_map_figure(mapped: MappedScores) -> Figure:
             numbered = Points("", [first], [first + level], colour="soft", labels=[f"{score:g}"], size=0)
             marks.append(numbered)
     marks.append(Points("", x, y, labels=[m.name for m in models]))
-    facts = [Row(f"mean {mapped.rule}, {m.name}", m.score) for m in models]
+    facts = [Ranged(f"mean {mapped.rule}, {m.name}", m.score) for m in models]
     across = Axis("miscalibration (recalibration would remove it)", left, right)
     title = f"mean {mapped.rule} along the lines; upper left is best"
     return Figure(title, marks, across, Axis("discrimination", bottom, top), facts=facts)
 
 
-def subgroups_sheet(rows: Sequence[Row], rule: str) -> Sheet:
+def subgroups_sheet(rows: Sequence[Ranged], rule: str) -> Sheet:
     """The miscalibration of each subgroup beside what a calibrated forecast would show there."""
     if len(rows) > _MOST_SUBGROUPS:
         largest = sorted(rows, key=lambda row: -row.value)[:_MOST_SUBGROUPS]

@@ -21,11 +21,12 @@ from verax.display.marks import (
     Bars,
     Colour,
     Entry,
+    Guide,
     Line,
     Points,
     Ranges,
-    Rule,
     Shade,
+    Step,
     Strip,
     Surface,
     corner_place,
@@ -80,7 +81,8 @@ def drawing(figure: Figure, width: int, height: int, ident: str) -> str:
     """A figure as one SVG element of this size; `ident` is a name that nothing else on the page has."""
     plot = _plot(figure, width, height)
     behind, before = _frame(plot, width)
-    marks = "".join(_draw(mark, plot) for mark in sorted(figure.marks, key=_depth))
+    drawn = sorted(figure.marks, key=_depth)
+    marks = "".join(f'<g class="{type(mark).__name__.lower()}">{_draw(mark, plot)}</g>' for mark in drawn)
     total = plot.top + plot.height + _below(figure)
     clip = (
         f'<clipPath id="{ident}-c"><rect x="{plot.left - 1:.1f}" y="{plot.top - 1:.1f}" '
@@ -161,7 +163,19 @@ def _about_up(tall: float) -> int:
 
 def _cut(text: str, width: int) -> str:
     most = max(10, width // (20 if width < 600 else 28))
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return shortened(text, most)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text without its middle, where ends of names differ as often as beginnings.
+
+    >>> shortened("forest with 100 trees", 12)
+    'forest…trees'
+    """
+    if len(text) <= most:
+        return text
+    first = most // 2
+    return f"{text[:first]}…{text[len(text) - (most - first - 1) :]}"
 
 
 def _frame(plot: Plot, width: int) -> tuple[str, str]:
@@ -229,7 +243,7 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "", whole: str
 
 
 def _depth(mark: Any) -> int:
-    order = (Surface, Shade, Strip, Bars, Band, Rule, Line, Ranges, Points)
+    order = (Surface, Shade, Strip, Bars, Band, Guide, Line, Ranges, Points)
     behind = isinstance(mark, Line) and mark.colour in BEHIND
     return 2 * order.index(type(mark)) - 3 * behind
 
@@ -277,7 +291,7 @@ def _(mark: Line, plot: Plot) -> str:
     x, y = numbers(mark.x), numbers(mark.y)
     thin = mark.thin or mark.colour in BEHIND
     stroke = _stroke(_ink(mark.colour), 1.2 if thin else 2.2, mark.dashes)
-    path = plot.path(*_steps(x, y)) if mark.step else plot.path(x, y)
+    path = plot.path(*_steps(x, y, mark.step)) if mark.step else plot.path(x, y)
     drawn = f'<path d="{path}" {stroke} stroke-linejoin="round"/>'
     if mark.dots:
         size = 2.0 if thin else 2.8
@@ -289,16 +303,24 @@ def _(mark: Line, plot: Plot) -> str:
     return drawn
 
 
-def _steps(x: Sequence[float], y: Sequence[float]) -> tuple[list[float], list[float]]:
-    """The corners of a line that keeps each height up to the next point."""
-    return [x[0], *(at for at in x[1:] for _ in range(2))], [*(h for h in y[:-1] for _ in range(2)), y[-1]]
+def _steps(x: Sequence[float], y: Sequence[float], step: Step) -> tuple[list[float], list[float]]:
+    """The corners of a line that keeps each height after its point, or reaches it before."""
+    late, early = (
+        [x[0], *(at for at in x[1:] for _ in range(2))],
+        [*(at for at in x[:-1] for _ in range(2)), x[-1]],
+    )
+    kept, reached = (
+        [*(h for h in y[:-1] for _ in range(2)), y[-1]],
+        [y[0], *(h for h in y[1:] for _ in range(2))],
+    )
+    return (late, kept) if step == "after" else (early, reached)
 
 
 @_draw.register
 def _(mark: Band, plot: Plot) -> str:
     ends = [(numbers(mark.x), numbers(end)) for end in (mark.low, mark.high)]
     if mark.step:
-        ends = [_steps(*end) for end in ends]
+        ends = [_steps(*end, mark.step) for end in ends]
     (x, low), (_, high) = ends
     drawn = []
     for first, last in _runs([math.isfinite(a + b + c) for a, b, c in zip(x, low, high, strict=True)]):
@@ -329,7 +351,7 @@ def _(mark: Points, plot: Plot) -> str:
 
 
 @_draw.register
-def _(mark: Rule, plot: Plot) -> str:
+def _(mark: Guide, plot: Plot) -> str:
     right, foot = plot.left + plot.width, plot.top + plot.height
     if mark.axis == "x":
         path = f"M{plot.x(mark.at):.1f} {plot.top:.1f}V{foot:.1f}"
@@ -432,7 +454,7 @@ def _edges(mark: Any, plot: Plot) -> str:
         return "".join(_labels(mark, plot))
     if isinstance(mark, Bars):
         return "".join(_bar_texts(mark, plot))
-    if isinstance(mark, Rule) and mark.axis == "y" and mark.name and plot.width > 260:
+    if isinstance(mark, Guide) and mark.axis == "y" and mark.name and plot.width > 260:
         return _text(plot.left + 6, plot.y(mark.at) - 5, mark.name, "start", "level")
     if isinstance(mark, Ranges):
         return "".join(_arrows(mark, plot)) + _joined(mark, plot)

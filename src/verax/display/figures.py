@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from verax.display.axes import Axis, number_text, numbers
-from verax.display.marks import BEHIND, Band, Bars, Cells, Entry, Line, Mark, Points, Ranges, Row
+from verax.display.marks import BEHIND, Band, Bars, Cells, Entry, Line, Mark, Points, Ranged, Ranges
 
 # Of more events, some are drawn.
 MOST_FIGURES = 20
@@ -44,7 +44,7 @@ class Figure:
         Its axes.
     says : str
         A sentence with numbers that it shows; by default its facts in words.
-    facts : sequence of Row
+    facts : sequence of Ranged
         Numbers that belong to it and are not drawn, such as the area below a curve.
     note : str
         What else readers need to know.
@@ -61,7 +61,7 @@ class Figure:
     x: Axis = _PLAIN
     y: Axis = _PLAIN
     says: str = ""
-    facts: Sequence[Row] = ()
+    facts: Sequence[Ranged] = ()
     note: str = ""
     inside: str = ""
     heads: Mapping[str, str] | None = None
@@ -218,7 +218,7 @@ class Figure:
         ends = {"Lowest": min(rows, key=_value), "highest": max(rows, key=_value)}
         return [f"{which}: {row.name}, {self.value_text(row)}" for which, row in ends.items()]
 
-    def value_text(self, row: Row) -> str:
+    def value_text(self, row: Ranged) -> str:
         """A value with its interval, to three digits, in the unit of its axis."""
         if row.note or math.isnan(row.value):
             return row.note
@@ -240,7 +240,7 @@ def _three_digits(value: float) -> str:
     return number_text(value if whole else float(f"{value:.3g}"))
 
 
-def _value(row: Row) -> float:
+def _value(row: Ranged) -> float:
     return row.value
 
 

@@ -16,6 +16,7 @@ Colour = int | Literal["ink", "soft", "pale", "warn"]
 # Colours of what is drawn thin and behind.
 BEHIND = ("soft", "pale")
 Shape = Literal["dot", "diamond", "square", "star", "ring", "cross", "triangle"]
+Step = Literal["", "after", "before"]
 # Cells of a row of a figure's table, by column.
 Cells = dict[str, float | str]
 
@@ -53,8 +54,8 @@ class Line:
         Its series; "soft" for a line to compare with.
     dash : int or None
         How it is dashed, 0 for a solid line; by default as its colour is.
-    step : bool
-        Whether it keeps the height of a point up to the next one.
+    step : {"", "after", "before"}
+        Whether it goes in steps: each height is kept "after" its point, or reached "before" it.
     dots : bool
         Whether its points are drawn too.
     along : sequence of float
@@ -68,7 +69,7 @@ class Line:
     y: Any
     colour: Colour = 0
     dash: int | None = None
-    step: bool = False
+    step: Step = ""
     dots: bool = False
     along: Any = ()
     thin: bool = False
@@ -107,7 +108,7 @@ class Band:
     low: Any
     high: Any
     colour: Colour = 0
-    step: bool = False
+    step: Step = ""
 
     def reach(self) -> tuple[list[float], list[float]]:
         """Its places across and upward, for the ends of the axes."""
@@ -184,7 +185,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Rule:
+class Guide:
     """A straight line across the axes, at a value to compare with."""
 
     name: str
@@ -278,7 +279,7 @@ class Strip:
                 yield {"mark": self.name, "low": low, "high": high, "count": count}
 
 
-class Row(NamedTuple):
+class Ranged(NamedTuple):
     """A value with its interval, NaN where there is none; those that are flagged look different.
 
     A `note` is shown for a value that cannot be drawn; `other` is a value to compare with.
@@ -301,7 +302,7 @@ class Ranges:
     ----------
     name : str
         What the values are.
-    values : sequence of Row
+    values : sequence of Ranged
         The values.
     interval, flagged, other : str
         What their intervals, those that are flagged, and the values to compare with are called in keys.
@@ -316,7 +317,7 @@ class Ranges:
     """
 
     name: str
-    values: Sequence[Row]
+    values: Sequence[Ranged]
     interval: str = ""
     flagged: str = ""
     other: str = ""
@@ -456,7 +457,7 @@ class Surface:
             yield {"name": f"({name})", "other": value}
 
 
-Mark = Line | Band | Points | Rule | Shade | Strip | Ranges | Bars | Surface
+Mark = Line | Band | Points | Guide | Shade | Strip | Ranges | Bars | Surface
 # The height of a triangle whose sides are 1.
 ROOT = math.sqrt(3) / 2
 

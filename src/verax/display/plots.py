@@ -19,10 +19,10 @@ from verax.display.marks import (
     Bars,
     Colour,
     Entry,
+    Guide,
     Line,
     Points,
     Ranges,
-    Rule,
     Shade,
     Strip,
     Surface,
@@ -44,6 +44,7 @@ _MAP = "cividis"
 _LEVELS = 9
 # Where the names of the corners of a triangle stand: how far from them, and how they are aligned.
 _CORNERS = ((-0.03, -0.03, "right", "top"), (0.0, 0.03, "center", "bottom"), (0.03, -0.03, "left", "top"))
+_STEPS: dict[str, Any] = {"after": "steps-post", "before": "steps-pre"}
 # Names that are longer together, for each place, are written at an angle.
 _LEVEL = 12
 _SMALL: dict[str, Any] = {"framealpha": 0.9, "edgecolor": "none", "fontsize": 8}
@@ -256,7 +257,7 @@ def _marker(shape: str, colour: Colour, size: float = 6.0) -> dict[str, Any]:
 
 def _depth(mark: Any) -> int:
     """How far in front a mark is drawn."""
-    order = (Surface, Shade, Strip, Bars, Band, Rule, Line, Ranges, Points)
+    order = (Surface, Shade, Strip, Bars, Band, Guide, Line, Ranges, Points)
     behind = isinstance(mark, Line) and mark.colour in BEHIND
     return 2 * order.index(type(mark)) - 3 * behind
 
@@ -271,7 +272,7 @@ def _(mark: Line, ax: Any, _: Figure) -> None:
     thin = mark.thin or mark.colour in BEHIND
     look: dict[str, Any] = {"linestyle": STYLES[mark.dashes], "linewidth": 0.8 if thin else 1.6}
     look |= {"marker": "o", "markersize": 3} if mark.dots else {}
-    look |= {"drawstyle": "steps-post"} if mark.step else {}
+    look |= {"drawstyle": _STEPS[mark.step]} if mark.step else {}
     ax.plot(mark.x, mark.y, color=_ink(mark.colour), zorder=1.5 if mark.colour in BEHIND else 3, **look)
 
 
@@ -279,7 +280,7 @@ def _(mark: Line, ax: Any, _: Figure) -> None:
 def _(mark: Band, ax: Any, figure: Figure) -> None:
     """A band, more transparent where there are many, and then with edges that tell them apart."""
     series = len({band.colour for band in figure.of_kind(Band)})
-    colour, step = _ink(mark.colour), "post" if mark.step else None
+    colour, step = _ink(mark.colour), _STEPS[mark.step].removeprefix("steps-") if mark.step else None
     alpha = 0.25 if mark.colour in BEHIND else 0.2 / series**0.5
     ax.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=alpha, linewidth=0, step=step)
     line = figure.line_of(mark)
@@ -322,7 +323,7 @@ def _(mark: Points, ax: Any, figure: Figure) -> None:
 
 
 @_draw.register
-def _(mark: Rule, ax: Any, _: Figure) -> None:
+def _(mark: Guide, ax: Any, _: Figure) -> None:
     width = 0.8 if mark.colour in BEHIND else 1.0
     rule = ax.axvline if mark.axis == "x" else ax.axhline
     rule(mark.at, color=_ink(mark.colour), linewidth=width, linestyle=STYLES[mark.dash], zorder=1.4)

@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.display.axes import Axis
 from verax.display.figures import MOST_FIGURES, Figure, Sheet, widths
-from verax.display.marks import Band, Line, Mark, Row, Strip
+from verax.display.marks import Band, Line, Mark, Ranged, Strip
 
 # Up to how many forecasts each is marked.
 _POINTS = 30
@@ -91,9 +91,9 @@ def reliability_figure(diagram: EventDiagram, curve: PlottedCurve, tallest: floa
     named = {"MCB": parts.miscalibration, "DSC": parts.discrimination, "UNC": parts.uncertainty}
     inside = "\n".join(f"{name} {value:z.4f}" for name, value in named.items())
     facts = [
-        Row("miscalibration", parts.miscalibration),
-        Row("discrimination", parts.discrimination),
-        Row("uncertainty", parts.uncertainty),
+        Ranged("miscalibration", parts.miscalibration),
+        Ranged("discrimination", parts.discrimination),
+        Ranged("uncertainty", parts.uncertainty),
     ]
     title = diagram.title_of(curve)
     return Figure(title, marks, _FORECAST, _HAPPENED, facts=facts, inside=inside, square=True)

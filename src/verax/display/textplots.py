@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from verax.display.axes import Axis, numbers
 from verax.display.figures import Figure
-from verax.display.marks import BEHIND, Band, Bars, Entry, Line, Points, Ranges, Rule, Shade, Strip, Surface
+from verax.display.marks import BEHIND, Band, Bars, Entry, Guide, Line, Points, Ranges, Shade, Strip, Surface
 
 # Characters by what they draw, and what terminals without them show.
 _PLAIN = {
@@ -48,7 +48,7 @@ def _rows(figure: Figure, width: int) -> list[str]:
     beside = max(map(len, texts), default=0)
     room = min(max((len(row.name) for row in ranges.values), default=0), max(width - beside - _LEAST - 2, 8))
     w = max(width - room - beside - 2, _LEAST)
-    rules = [rule.at for rule in figure.of_kind(Rule) if rule.axis == "x"]
+    rules = [rule.at for rule in figure.of_kind(Guide) if rule.axis == "x"]
     dots = figure.of_kind(Points)
 
     def at(value: float) -> int:
@@ -129,7 +129,7 @@ def _plane(figure: Figure, width: int, height: int) -> list[str]:
                     put(x, upward[0], "▒")
         elif isinstance(mark, Strip):
             _strip(mark, grid, column)
-        elif isinstance(mark, Rule):
+        elif isinstance(mark, Guide):
             along = [(mark.at, y) for y in (_value_at(figure.y, upward, i / 40) for i in range(41))]
             for x, y in along if mark.axis == "x" else [(x, mark.at) for x in places]:
                 put(x, y, "┊" if mark.axis == "x" else "┄")
@@ -159,7 +159,7 @@ def _plane(figure: Figure, width: int, height: int) -> list[str]:
 
 
 def _depth(mark: object) -> int:
-    order = (Surface, Shade, Strip, Band, Bars, Rule, Line, Points, Ranges)
+    order = (Surface, Shade, Strip, Band, Bars, Guide, Line, Points, Ranges)
     behind = isinstance(mark, Line) and mark.colour in BEHIND
     return 2 * [isinstance(mark, kind) for kind in order].index(True) - 3 * behind
 

@@ -1,7 +1,6 @@
-"""What takes long to make for a page, kept in the user's folder of caches: scripts, compiled templates.
+"""What takes long to make for a page, kept in the user's folder of caches: compiled templates.
 
-Scripts and templates run. So they must lie in a folder that only the user can write to, and the scripts of
-known releases must have their hash.
+Templates run. So they must lie in a folder that only the user can write to.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import hashlib
 import os
 import stat
 import sys
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,33 +16,6 @@ from typing import Any
 from verax.common.packages import needed
 from verax.display.writing import written
 from verax.errors import VeraxError
-
-# Hashes of the scripts of known releases.
-_KNOWN = {"1.9.0.post1": b"373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
-
-
-def converter() -> Any:
-    """The package that the scripts come from."""
-    return needed("vl_convert", "A report", "report", "vl-convert-python")
-
-
-@lru_cache(maxsize=1)
-def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed with all they need.
-
-    Making it takes seconds.
-    """
-    release = version("vl-convert-python")
-    name = f"vega-{release}.js"
-    content = kept(name, _KNOWN.get(release))
-    if content is None:
-        content = str(converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")).encode()
-        keep(name, content)
-    text = content.decode()
-    # Either would end the element that it is put in, or change how the rest of it is read.
-    assert "</script" not in text.lower()
-    assert "<!--" not in text
-    return text
 
 
 def templates() -> Any:
@@ -76,7 +47,7 @@ def _folder() -> Path:
     return Path(base) / "verax"
 
 
-def kept(name: str, known: bytes | None = None) -> bytes | None:
+def kept(name: str) -> bytes | None:
     """The content of a file, whose first line is the hash of the rest; None if it does not fit."""
     path = _folder() / name
     try:
@@ -85,7 +56,7 @@ def kept(name: str, known: bytes | None = None) -> bytes | None:
         digest, _, content = path.read_bytes().partition(b"\n")
     except OSError:
         return None
-    return content if _hash(content) == (known or digest) else None
+    return content if _hash(content) == digest else None
 
 
 def _is_private(path: Path) -> bool:

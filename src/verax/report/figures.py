@@ -6,21 +6,21 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
 from verax.display.drawings import drawing, named, rows_height, swatch
-from verax.display.figures import Figure
+from verax.display.figures import Figure, Sheet
 from verax.display.marks import Ranges
 
 # At most so many points of a figure are told by pointer and arrow keys.
-_MOST_TIPS = 240
+_MOST_TIPS = 120
 
 
 @dataclass(frozen=True)
-class Place:
+class Frame:
     """How large a figure is drawn on screens and on phones, in pixels; heights of rows follow their number.
 
     Attributes
@@ -29,11 +29,15 @@ class Place:
         The name of its class on the page.
     wide, small : tuple of int
         The width and the height on screens and on phones; without `small` there is one drawing for both.
+    says, key : bool
+        Whether what it says stands above it, and its key below it; small multiples have them beside all.
     """
 
     name: str
     wide: tuple[int, int]
     small: tuple[int, int] | None = None
+    says: bool = True
+    key: bool = True
 
     def drawings(self, figure: Figure, ident: str) -> str:
         """The figure in all widths."""
@@ -45,23 +49,62 @@ class Place:
         return "".join(drawn)
 
 
-FULL = Place("full", (900, 260), (360, 220))
-HALF = Place("half", (540, 300), (350, 250))
-PANEL = Place("panel", (250, 230))
+FULL = Frame("full", (900, 260), (360, 220))
+HALF = Frame("half", (540, 300), (350, 250))
+SINGLE = Frame("single", (400, 380), (330, 320), says=False)
+PANEL = Frame("panel", (220, 210), says=False, key=False)
 
 
-def figure_html(figure: Figure, ident: str, place: Place = FULL, *, heading: str = "") -> str:
+@dataclass(frozen=True)
+class Variant:
+    """A figure that is shown when readers choose this: the numbers of a model, a score and a metric."""
+
+    choice: Mapping[str, int]
+    name: str
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The figures of a place of a page, of which one is seen; without a script, all of them."""
+
+    chosen: Sequence[Variant]
+    place: Frame = HALF
+
+    def key(self) -> str:
+        """What is drawn in any of them."""
+        return key_html([chosen.figure for chosen in self.chosen])
+
+    def html(self, ident: str) -> str:
+        """All of them, as parts of a page."""
+        parts = []
+        for k, (choice, name, figure) in enumerate((c.choice, c.name, c.figure) for c in self.chosen):
+            data = "".join(f' data-{signal}="{number}"' for signal, number in choice.items())
+            whose = f'<p class="whose"><bdi>{escape(name)}</bdi></p>' if len(self.chosen) > 1 else ""
+            drawn = figure_html(figure, f"{ident}-{k}", self.place)
+            parts.append(f'<div class="variant"{data}>{whose}{drawn}</div>')
+        return "".join(parts)
+
+
+def figure_html(figure: Figure, ident: str, place: Frame = FULL, *, heading: str = "") -> str:
     """The figure as an element of a page; `ident` is a name that nothing else on the page has."""
     title = f"<{heading}>{escape(figure.title)}</{heading}>" if heading and figure.title else ""
-    said = f'<p class="says">{escape(figure.sentence)}</p>' if figure.sentence else ""
-    key = "".join(f"<li>{swatch(entry)} {escape(entry.name)}</li>" for entry in figure.key())
+    says = figure.sentence if place.says else ""
+    said = f'<p class="says">{escape(says)}</p>' if says else ""
+    key = key_html([figure]) if place.key else ""
     note = f'<p class="note">{escape(figure.notes)}</p>' if figure.notes else ""
-    caption = (f'<ul class="key">{key}</ul>' if key else "") + note
-    caption = f"<figcaption>{caption}</figcaption>" if caption else ""
+    caption = f"<figcaption>{key}{note}</figcaption>" if key or note else ""
     return (
         f'<figure class="drawn {place.name}" id="{ident}" data-tips="{escape(_tips(figure), quote=True)}">'
         f"{title}{said}{place.drawings(figure, ident)}{caption}{_numbers(figure)}</figure>"
     )
+
+
+def key_html(figures: Sequence[Figure]) -> str:
+    """What is drawn in any of the figures."""
+    entries = Sheet(figures).key_entries()
+    lines = "".join(f"<li>{swatch(entry)} {escape(entry.name)}</li>" for entry in entries)
+    return f'<ul class="key">{lines}</ul>' if lines else ""
 
 
 def figure_style() -> str:
@@ -105,11 +148,13 @@ def _numbers(figure: Figure) -> str:
     """The table of the figure, folded, with the places of its downloads."""
     head, rows = figure.table()
     name = escape(named(figure), quote=True)
-    heads = "".join(f'<th scope="col"{_right(i, rows)}>{escape(text)}</th>' for i, text in enumerate(head))
-    body = "".join(
-        f"<tr>{''.join(f'<td{_right(i, rows)}>{escape(cell)}</td>' for i, cell in enumerate(row))}</tr>"
-        for row in rows
+    # The first column is that of names.
+    words = ["", *(_in_words(row[i] for row in rows) for i in range(1, len(head)))]
+    heads = "".join(
+        f'<th scope="col"{kind}>{escape(text)}</th>' for text, kind in zip(head, words, strict=True)
     )
+    lines = (zip(row, words, strict=True) for row in rows)
+    body = "".join(f"<tr>{''.join(f'<td{k}>{escape(cell)}</td>' for cell, k in line)}</tr>" for line in lines)
     return (
         '<details class="numbers"><summary>Numbers</summary><p class="get" hidden></p>'
         f'<div class="scroll" tabindex="0" role="region" aria-label="Numbers of {name}">'
@@ -118,7 +163,7 @@ def _numbers(figure: Figure) -> str:
     )
 
 
-def _right(i: int, rows: Sequence[Sequence[str]]) -> str:
-    """The class of a column of numbers."""
-    texts = [row[i] for row in rows if row[i]]
-    return ' class="n"' if texts and texts[0][:1] in "−0123456789∞" else ""
+def _in_words(cells: Iterable[str]) -> str:
+    """The class of a column that has texts."""
+    first = next((cell for cell in cells if cell), "")
+    return "" if first[:1] in "−0123456789∞" else ' class="t"'

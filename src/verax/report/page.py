@@ -1,4 +1,4 @@
-"""The page: contents and charts to one HTML file that needs nothing else.
+"""The page: contents and figures to one HTML file that needs nothing else.
 
 All texts go through a template that escapes them. A content security policy names the one script by its
 hash and forbids every other script, every connection and the evaluation of text as code.
@@ -6,9 +6,6 @@ hash and forbids every other script, every connection and the evaluation of text
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,11 +13,13 @@ from importlib.resources import files
 from typing import Any
 
 from verax.common.packages import needed
+from verax.common.texts import visible
 from verax.common.wings import wings
 from verax.inference.findings import Verdict
-from verax.report.bundle import bundle, converter, templates
-from verax.report.charts import all_charts
+from verax.report.bundle import templates
+from verax.report.charts import all_figures
 from verax.report.contents import Contents
+from verax.report.figures import figure_script, figure_style, policy_for
 from verax.report.section import sections
 from verax.report.sections import ANCHORS, context_of
 
@@ -28,19 +27,21 @@ from verax.report.sections import ANCHORS, context_of
 def check_packages() -> None:
     """Refuse where a package that pages need is missing, before anything is computed for one."""
     needed("jinja2", "A report", "report")
-    converter()
 
 
 def render(contents: Contents, verdict: Verdict, **about: Any) -> str:
     """The whole page; `about` are title, source, date, command and requirements."""
     check_packages()
     context = context_of(contents, verdict, **about)
-    script = bundle() + "\n" + _asset("report.js")
-    drawn = all_charts(contents)
+    script = _asset("report.js") + figure_script()
+    shown = all_figures(contents)
     for section in sections():
-        drawn |= section.charts(contents)
+        shown |= section.figures(contents)
+    context |= {
+        "figures": {name: _plain(visible(each.html(name))) for name, each in shown.items()},
+        "keys": {name: _plain(visible(each.key())) for name, each in shown.items() if not each.place.key},
+    }
     added, links = _added(contents, context)
-    charts = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
     return str(
         _environment(_folders())
         .get_template("report.html.j2")
@@ -48,10 +49,9 @@ def render(contents: Contents, verdict: Verdict, **about: Any) -> str:
             **context,
             added=added,
             links=links,
-            style=_asset("report.css"),
+            style=_asset("report.css") + figure_style(),
             script=_plain(script),
-            charts=_plain(_harmless(charts)),
-            policy=_policy(script),
+            policy=policy_for(script),
         )
     )
 
@@ -76,22 +76,6 @@ def _added(contents: Contents, context: Mapping[str, Any]) -> tuple[dict[str, An
 
 def _rendered(template: str, context: Mapping[str, Any]) -> Any:
     return _plain(_environment(_folders()).get_template(template).render(context) + "\n")
-
-
-def _policy(script: str) -> str:
-    """The content security policy: one script, inline styles, nothing is fetched."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _harmless(text: str) -> str:
-    """JSON that cannot end the element it stands in; the characters stay what they are, escaped."""
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _plain(text: str) -> Any:

@@ -11,7 +11,7 @@ from verax.analyses.comparison.tables import grade_named, in_grades
 from verax.analyses.words import number, title_of
 from verax.display.axes import Axis
 from verax.display.figures import rows_figure
-from verax.display.marks import Ranges, Row, Rule
+from verax.display.marks import Guide, Ranged, Ranges
 from verax.report.figures import figure_html
 from verax.report.plain import plain_page, save_page, table_of
 
@@ -71,10 +71,10 @@ def _models(comparison: Comparison, rule: str, ident: str) -> list[str]:
     what = "Mean grade" if graded else f"Mean {title_of(rule)}"
     better = "higher" if graded else "lower"
     interval = f"{level} confidence interval"
-    rows = [_finite(Row(line.name, line.mean, *line.interval)) for line in shown.models[rule][:_MOST]]
+    rows = [_finite(Ranged(line.name, line.mean, *line.interval)) for line in shown.models[rule][:_MOST]]
     gaps = [
         _finite(
-            Row(
+            Ranged(
                 f"{line.a} − {line.b}",
                 line.difference,
                 line.interval.low,
@@ -89,11 +89,11 @@ def _models(comparison: Comparison, rule: str, ident: str) -> list[str]:
     if gaps:
         x = Axis(f"difference; {'positive' if graded else 'negative'}: the first is better")
         ranges = Ranges("difference", gaps, interval, "significant (Holm)")
-        differences = rows_figure("", ranges, x, "Models", Rule("no difference", "x", 0.0))
+        differences = rows_figure("", ranges, x, "Models", Guide("no difference", "x", 0.0))
         drawn += ["<h3>Differences</h3>", figure_html(differences, f"{ident}-differences")]
     return drawn
 
 
-def _finite(row: Row) -> Row:
+def _finite(row: Ranged) -> Ranged:
     """A row that says in words what cannot be drawn."""
     return row if math.isfinite(row.value) else row._replace(note=number(row.value))

@@ -12,8 +12,8 @@ from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle, Recipe, Summaries
 from verax.inputs.rows import Rows
 from verax.report.contents import Contents, Findings
+from verax.report.figures import Shown
 from verax.report.problem import Problem
-from verax.report.vega import Spec
 from verax.scores.base import Rule
 
 T = TypeVar("T")
@@ -124,8 +124,8 @@ class Section(Generic[T]):
         """What its template shows; None where the page has no such section."""
         return None
 
-    def charts(self, contents: Contents) -> Mapping[str, Spec]:
-        """Charts by the names of their places."""
+    def figures(self, contents: Contents) -> Mapping[str, Shown]:
+        """Figures by the names of their places."""
         return {}
 
     def facts(self, contents: Contents, whose: str) -> Sequence[Placed[tuple[str, str]]]:

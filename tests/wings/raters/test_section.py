@@ -8,6 +8,7 @@ import pytest
 
 import verax as vx
 from reports import GRADES, light, sample
+from verax.display.marks import Line
 from verax.report.sections import context_of
 from verax.wings.raters.section import RATERS
 
@@ -43,10 +44,10 @@ def test_the_page_draws_panels_and_splits_the_worst_cases(report):
     assert 'id="raters"' in page
     assert "&lt;b&gt;cy&lt;/b&gt;" in page
     assert "<b>cy</b>" not in page
-    rows = RATERS.charts(report.contents)["raters"]["datasets"]["rows"]
+    figure = RATERS.figures(report.contents)["raters"].chosen[0].figure
     h = RATERS.found(report.contents)["new"].disagreement.value
-    panel = [row["y"] for row in rows if row["i"] == 2]
-    np.testing.assert_allclose(panel, [h * (1 + 1 / r) for r in range(1, len(panel) + 1)], atol=1e-5)
+    (panel,) = [line.y for line in figure.of_kind(Line) if line.name == "panel of raters"]
+    np.testing.assert_allclose(panel, [h * (1 + 1 / r) for r in range(1, len(panel) + 1)])
     context = context_of(report.contents, report.verdict, title="", source="")
     causes = dict(context["worst"][1])
     assert set(causes) == {"The model is off", "Raters disagree"}
@@ -70,7 +71,7 @@ def test_rows_elsewhere_and_shares_have_the_section_and_single_outcomes_none(tmp
     assert "150 cases have one rater" in once["about"]
     assert "no case has two raters" in once["models"][0]["words"]
     hard = light(Y, P).contents
-    assert (RATERS.exhibit(hard), RATERS.charts(hard)) == (None, {})
+    assert (RATERS.exhibit(hard), RATERS.figures(hard)) == (None, {})
 
 
 def test_the_skill_on_the_page_is_that_of_the_card_for_cases_of_several_raters():

@@ -188,16 +188,16 @@ class RankedModels:
         """The models under a rule, with intervals of the differences from the best."""
         from verax.display.axes import Axis
         from verax.display.figures import rows_figure
-        from verax.display.marks import Mark, Ranges, Row, Rule
+        from verax.display.marks import Guide, Mark, Ranged, Ranges
 
         drawn = self._drawn()
         best, *others = drawn.models[rule][:_MOST_DRAWN]
-        rows = [Row(best.name, best.mean, note=_infinite(best))]
+        rows = [Ranged(best.name, best.mean, note=_infinite(best))]
         for model in others:
             gap = drawn.difference(model.name, best.name, rule)
             low, high = (best.mean + end for end in gap.interval)
             worse = gap.p_adjusted <= 1 - self.confidence
-            rows.append(Row(model.name, model.mean, low, high, worse, _infinite(model)))
+            rows.append(Ranged(model.name, model.mean, low, high, worse, _infinite(model)))
         several = len(drawn.models[rule]) > 2
         level = f"{100 * self.confidence:g}% interval of the difference from the best"
         ranges = Ranges(
@@ -207,7 +207,7 @@ class RankedModels:
             f"significantly worse{' after Holm’s correction' if several else ''}",
             flag=("soft", "square"),
         )
-        marks: list[Mark] = [Rule("best model", "x", best.mean)] if math.isfinite(best.mean) else []
+        marks: list[Mark] = [Guide("best model", "x", best.mean)] if math.isfinite(best.mean) else []
         title = rule if alone else f"{rule}: {drawn.better(rule)}"
         return rows_figure(title, ranges, Axis(drawn.better(rule)), "model", *marks)
 

@@ -261,7 +261,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
             The figure. Of more than 40 subgroups those with the largest miscalibration are drawn.
         """
         from verax.display.comparisons import subgroups_sheet
-        from verax.display.marks import Row
+        from verax.display.marks import Ranged
         from verax.display.plots import draw
 
         rows = []
@@ -269,7 +269,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
             model = f", {line.model}" if self.several else ""
             name = f"{line.label}{model} ({line.card.n_rows:,} rows)"
             parts = line.decomposition.whole
-            row = Row(name, parts.miscalibration, flagged=line.stands_out)
+            row = Ranged(name, parts.miscalibration, flagged=line.stands_out)
             chance = parts.expected_miscalibration
             rows.append(row if chance is None else row._replace(other=chance))
         return draw(subgroups_sheet(rows, self.rule))

@@ -113,4 +113,5 @@
     }
     place.hidden = false;
   }
+  document.documentElement.classList.add("scripted");
 })();

@@ -225,7 +225,7 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
         """The curves, a figure for each event, and below them the differences with their bands."""
         from verax.display.axes import Axis
         from verax.display.figures import Figure, Sheet
-        from verax.display.marks import Band, Line, Mark, Rule
+        from verax.display.marks import Band, Guide, Line, Mark
 
         events, title = self._drawn(_MOST_EVENTS)
         pairs = list(dict.fromkeys((gap.a, gap.b) for gap in self.differences))[:_MOST_PAIRS]
@@ -242,7 +242,7 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
                 gap = self.difference(a, b, event)
                 x = gap.thresholds
                 marks: list[Mark] = [
-                    Rule("", "y", 0.0),
+                    Guide("", "y", 0.0),
                     Line("", x, gap.values),
                     Band(f"{level} interval at each threshold", x, *gap.interval),
                     Band(f"{level} simultaneous band", x, *gap.band),

@@ -212,12 +212,12 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
         """The curves of an event, with those of acting in all rows and in none."""
         from verax.display.axes import Axis
         from verax.display.figures import Figure
-        from verax.display.marks import Band, Line, Mark, Rule
+        from verax.display.marks import Band, Guide, Line, Mark
 
         curves = [curve for curve in self.curves if curve.event == event]
         first = curves[0]
         x = first.thresholds
-        marks: list[Mark] = [Rule("act in no row", "y", 0.0)]
+        marks: list[Mark] = [Guide("act in no row", "y", 0.0)]
         band = f"{100 * self.confidence:g}% simultaneous band"
         for i, curve in enumerate(curves):
             low, high = curve.band

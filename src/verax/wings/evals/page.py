@@ -13,7 +13,7 @@ from verax.analyses.words import number
 from verax.common.texts import shortened
 from verax.display.axes import Axis
 from verax.display.figures import Figure, rows_figure
-from verax.display.marks import Band, Line, Mark, Ranges, Row, Rule
+from verax.display.marks import Band, Guide, Line, Mark, Ranged, Ranges
 from verax.inputs.groups import in_words
 from verax.report.figures import HALF, figure_html
 from verax.report.plain import facts, folded, plain_page, save_page, table_of
@@ -67,10 +67,12 @@ def grade_page(
     lines += [f"<p>{escape(note)}</p>" for note in (*card.notes, *verdicts)]
     level = f"{100 * card.confidence:g}% confidence interval"
     for i, (column, parts) in enumerate({"task": card.tasks, **card.subgroups}.items()):
-        rows = [Row(label, part.mean, *part.interval) for label, part in sorted(parts.items(), key=_in_order)]
+        rows = [
+            Ranged(label, part.mean, *part.interval) for label, part in sorted(parts.items(), key=_in_order)
+        ]
         if rows:
             ranges, x = Ranges("mean grade", rows[:_MOST], level), Axis("mean grade")
-            figure = rows_figure("", ranges, x, column, Rule("all answers", "x", card.mean))
+            figure = rows_figure("", ranges, x, column, Guide("all answers", "x", card.mean))
             heading = f"<h2>Mean grade by {escape(column)}</h2>"
             lines += [heading, figure_html(figure, f"grades-{i}")]
     lines += [
@@ -123,7 +125,7 @@ def _reliability(curve: ReliabilityCurve) -> str:
     marks: list[Mark] = [Line("calibrated", [0, 1], [0, 1], "soft", dash=1), Line("observed", x, happened)]
     if curve.band is not None:
         marks.append(Band("expected range if calibrated", x, low, high))
-    facts = [Row("miscalibration", curve.components.miscalibration)]
+    facts = [Ranged("miscalibration", curve.components.miscalibration)]
     across, upward = Axis("confidence", 0, 1), Axis("share of right answers", 0, 1)
     figure = Figure("", marks, across, upward, facts=facts)
     return figure_html(figure, "reliability", HALF)

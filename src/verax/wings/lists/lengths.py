@@ -356,7 +356,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         """The excess losses by one rule; those that no scale fits stand at its edge."""
         from verax.display.axes import Axis
         from verax.display.figures import Figure
-        from verax.display.marks import Line, Mark, Points, Rule, Shade
+        from verax.display.marks import Guide, Line, Mark, Points, Shade
 
         last, shown = self.predictions[-1], self.predictions[:-1]
         gaps = [self.difference(prediction, last, rule) for prediction in shown]
@@ -367,7 +367,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         x = np.arange(len(shown))
         level = f"{100 * self.confidence:g}% interval"
         marks: list[Mark] = [
-            Rule("", "y", 0.0),
+            Guide("", "y", 0.0),
             Line("", x[fits], values[fits]),
             Points(f"difference with {level}", x, values, low, high),
         ]

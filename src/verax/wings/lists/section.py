@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from verax.analyses.words import number, percent, span, title_of
+from verax.display.figures import Figure
+from verax.display.marks import Ranges
 from verax.inputs.handles import Recipe
 from verax.inputs.memory import InMemory
-from verax.report.charts import Values, interval_chart, interval_row, labelled
+from verax.report.charts import interval_named, mean_figure, row_of
 from verax.report.contents import Contents, Findings
+from verax.report.figures import FULL, Shown, Variant
 from verax.report.problem import Problem
 from verax.report.section import Answered, Asked, Section
-from verax.report.vega import Spec
 from verax.scores.combinators import Padded, padded
 from verax.wings.lists.lengths import LengthComparison, LengthRecipe, compare_lengths, read_known_lengths
 
@@ -46,13 +47,15 @@ class Lengths(Section[dict[str, LengthComparison]]):
             return None
         return {"models": [None if lengths is None else _length_table(lengths) for lengths in known]}
 
-    def charts(self, contents: Contents) -> dict[str, Spec]:
-        """What each length loses against the longest."""
-        rows = length_rows(self._of_models(contents))
-        if not rows:
-            return {}
-        drawing = interval_chart("prediction", "loss above that of the longest", from_zero=True)
-        return {"lengths": labelled(drawing, rows)}
+    def figures(self, contents: Contents) -> dict[str, Shown]:
+        """What each length loses against the longest, by score and model."""
+        chosen = []
+        names = list(contents.problem.models.values())
+        for m, lengths in enumerate(self._of_models(contents)):
+            for s, rule in enumerate(() if lengths is None else lengths.means):
+                name = f"{names[m]}, {title_of(rule)}"
+                chosen.append(Variant({"score": s, "model": m}, name, _figure(contents, lengths, rule)))
+        return {"lengths": Shown(chosen, FULL)} if chosen else {}
 
     def of_model(self, contents: Contents, model: Findings) -> dict[str, Any]:
         """The comparison of lengths of one model, if it has lists."""
@@ -115,16 +118,11 @@ def _length_table(lengths: LengthComparison) -> dict[str, Any]:
     return {"rules": rules, "last": last, "comparability": texts}
 
 
-def length_rows(models: Sequence[LengthComparison | None]) -> Values:
-    """A row for each model, score and prediction that is shorter than the last."""
-    rows = []
-    for m, lengths in enumerate(models):
-        if lengths is None:
-            continue
-        last = lengths.predictions[-1]
-        for s, rule in enumerate(lengths.means):
-            for i, prediction in enumerate(lengths.predictions[:-1]):
-                gap = lengths.difference(prediction, last, rule)
-                n = lengths.n_rows
-                rows.append(interval_row(m, s, i, prediction, i, n, gap.difference, list(gap.interval)))
-    return rows
+def _figure(contents: Contents, lengths: LengthComparison | None, rule: str) -> Figure:
+    """What every prediction loses against the last, by one rule."""
+    assert lengths is not None
+    *shorter, last = lengths.predictions
+    gaps = [lengths.difference(prediction, last, rule) for prediction in shorter]
+    rows = [row_of(name, gap.difference, gap.interval) for name, gap in zip(shorter, gaps, strict=True)]
+    ranges = Ranges("loss above that of the longest", rows, interval_named(contents))
+    return mean_figure(ranges, "loss above that of the longest", "prediction", zero=True)

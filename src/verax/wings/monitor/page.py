@@ -11,9 +11,9 @@ from typing import Any
 from verax.analyses.words import title_of
 from verax.display.axes import Axis
 from verax.display.figures import Figure
-from verax.display.marks import Line, Row, Shade
+from verax.display.marks import Line, Ranged, Shade
 from verax.display.tables import Column, Table
-from verax.report.figures import PANEL, figure_html
+from verax.report.figures import PANEL, figure_html, key_html
 from verax.report.plain import plain_page, save_page, table_of
 from verax.wings.monitor.monitor import Monitor
 from verax.wings.monitor.result import MonitorHistory
@@ -113,6 +113,7 @@ def _drawings(history: MonitorHistory, began: tuple[Any, Any, Any] | None, size:
         figure_html(replace(evidence, note=counted), "evidence"),
         '<h2>Forecast and observed, all rows</h2><div class="events">',
     ]
+    figures = []
     for i, name in enumerate(history.events):
         events = [step.events[name] for step in history.lines]
         places = range(len(events))
@@ -121,10 +122,14 @@ def _drawings(history: MonitorHistory, began: tuple[Any, Any, Any] | None, size:
             Line("frequency", places, [event.happened for event in events]),
             *losses.of_kind(Shade),
         ]
-        last = [Row("mean probability at last", events[-1].stated), Row("frequency", events[-1].happened)]
+        last = [
+            Ranged("mean probability at last", events[-1].stated),
+            Ranged("frequency", events[-1].happened),
+        ]
         figure = Figure(name, marks, losses.x, Axis(percent=True), facts=last)
+        figures.append(figure)
         drawings.append(figure_html(figure, f"event-{i}", PANEL, heading="h3"))
-    return [*drawings, "</div>"]
+    return [*drawings, "</div>", key_html(figures)]
 
 
 def _subgroups(monitor: Monitor) -> list[str]:

@@ -222,7 +222,7 @@ class MonitorHistory(Tabled, Result):
         """Losses and evidence; the time when a change `began` is marked."""
         from verax.display.axes import Axis
         from verax.display.figures import Figure
-        from verax.display.marks import Band, Line, Mark, Row, Rule, Shade
+        from verax.display.marks import Band, Guide, Line, Mark, Ranged, Shade
 
         steps, places = self.lines, range(len(self.lines))
         times = Axis("time", names=tuple(str(step.time) for step in steps), ordered=True)
@@ -236,11 +236,11 @@ class MonitorHistory(Tabled, Result):
         if len(expected) == len(steps):
             losses.append(Line("expected by the forecasts", places, expected, "soft", dots=True))
         if self.tolerated is not None:
-            losses.append(Rule("tolerated", "y", self.tolerated))
+            losses.append(Guide("tolerated", "y", self.tolerated))
         height = [max(step.evidence, 1e-12) for step in steps]
         evidence: list[Mark] = [
             Line("evidence", places, height, dots=True),
-            Rule(f"alarm at {self.threshold:.4g}", "y", self.threshold),
+            Guide(f"alarm at {self.threshold:.4g}", "y", self.threshold),
         ]
         if began is not None:
             first, last = (bisect_right([step.time for step in steps], time) - 1 for time in began[1:])
@@ -248,8 +248,8 @@ class MonitorHistory(Tabled, Result):
             losses.append(change)
             evidence.append(change)
         loss, at_last = Axis(f"mean {self.rule}"), steps[-1]
-        last_loss = Row(f"mean {self.rule} in {at_last.time}", at_last.loss, *ends[-1])
-        alarm = [Row("evidence at last", at_last.evidence), Row("alarm at", self.threshold)]
+        last_loss = Ranged(f"mean {self.rule} in {at_last.time}", at_last.loss, *ends[-1])
+        alarm = [Ranged("evidence at last", at_last.evidence), Ranged("alarm at", self.threshold)]
         return [
             Figure("", losses, times, loss, facts=[last_loss]),
             Figure("", evidence, times, Axis("evidence of a change", log=True), facts=alarm),

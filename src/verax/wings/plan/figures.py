@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.display.axes import Axis
 from verax.display.figures import Figure, Sheet
-from verax.display.marks import Line, Mark, Row, Rule, Shade
+from verax.display.marks import Guide, Line, Mark, Ranged, Shade
 
 
 class PlannedSize(Protocol):
@@ -53,7 +53,7 @@ def plan_figure(plan: PlannedRows) -> Figure:
     at, goal = (plan.half_width_at, plan.goal.size) if wide else (plan.power_at, plan.goal.power)
     y = Axis("half-width of the interval", log=True) if wide else Axis("power", 0, 1.02)
     marks: list[Mark] = [
-        Rule(f"{y.label} asked for: {goal:.3g}", "y", goal),
+        Guide(f"{y.label} asked for: {goal:.3g}", "y", goal),
         Line("", rows, [at(n) for n in rows.tolist()]),
     ]
     facts = []
@@ -61,8 +61,8 @@ def plan_figure(plan: PlannedRows) -> Figure:
         label = f"{line.rows_low:,.0f} to {line.rows_high:,.0f}: what the pilot leaves open"
         marks.append(Shade(label, "x", line.rows_low, line.rows_high, 0))
     if math.isfinite(line.rows):
-        marks.append(Rule(f"{line.rows:,.0f} rows are enough", "x", line.rows, 0, dash=0))
-        facts.append(Row("rows that are enough", round(line.rows)))
+        marks.append(Guide(f"{line.rows:,.0f} rows are enough", "x", line.rows, 0, dash=0))
+        facts.append(Ranged("rows that are enough", round(line.rows)))
     if pilot.n_rows:
-        marks.append(Rule(f"{pilot.n_rows:,} rows of the pilot", "x", pilot.n_rows, "warn", dash=3))
+        marks.append(Guide(f"{pilot.n_rows:,} rows of the pilot", "x", pilot.n_rows, "warn", dash=3))
     return Figure(pilot.what, marks, Axis("rows", log=True, whole=True), y, facts=facts)

@@ -296,7 +296,7 @@ def raters_figure(studies: Mapping[str, RaterStudy], fewest: int, most: int) -> 
     """The loss of each model beside that of panels of 1, 2, 3, ... raters."""
     from verax.display.axes import Axis
     from verax.display.figures import Figure
-    from verax.display.marks import Band, Line, Mark, Row, Rule
+    from verax.display.marks import Band, Guide, Line, Mark, Ranged
 
     first = next(iter(studies.values()))
     h = first.disagreement.value
@@ -304,14 +304,16 @@ def raters_figure(studies: Mapping[str, RaterStudy], fewest: int, most: int) -> 
     n = min(most, max([fewest, *(math.ceil(2 * value) for value in worth)]))
     sizes = np.arange(1, n + 1, dtype=float)
     level = np.ones(n)
-    marks: list[Mark] = [Rule("rater disagreement", "y", h)]
+    marks: list[Mark] = [Guide("rater disagreement", "y", h)]
     for i, (name, study) in enumerate(studies.items()):
         low, high = ((h + end) * level for end in study.excess.interval)
         marks.append(Line(name, sizes, (h + study.excess.value) * level, i))
         marks.append(Band(f"{100 * study.confidence:g}% interval", sizes, low, high, i))
     if first.unbiased:
         marks.append(Line("panel of raters", sizes, h * (1 + 1 / sizes), "soft"))
-    facts = [Row(f"worth in raters, {name}", s.worth.value, *s.worth.interval) for name, s in studies.items()]
+    facts = [
+        Ranged(f"worth in raters, {name}", s.worth.value, *s.worth.interval) for name, s in studies.items()
+    ]
     x, y = Axis("raters in the panel", 1.0, float(n), whole=True), Axis(f"{first.rule}, lower is better")
     return Figure("", marks, x, y, facts=facts)
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from verax.analyses.words import clean, number, said, short_of, span
 from verax.inputs.handles import Recipe
+from verax.report.charts import lines_figure, of_models
 from verax.report.contents import Contents, Findings
-from verax.report.line_charts import line_chart
-from verax.report.panels import panel_of
+from verax.report.figures import FULL, Shown
 from verax.report.section import Answered, Asked, Placed, Section
-from verax.report.vega import Spec
 from verax.wings.raters.analysis import read_raters, recipe_of
 from verax.wings.raters.result import RatedMean, Rater, RaterStudy, raters_figure
 
@@ -66,7 +65,7 @@ class Raters(Section[dict[str, RaterStudy]]):
             "named": bool(first.raters),
         }
 
-    def charts(self, contents: Contents) -> dict[str, Spec]:
+    def figures(self, contents: Contents) -> dict[str, Shown]:
         """The losses of all models beside those of panels of 1, 2, 3, ... raters."""
         studies = self.found(contents)
         if studies is None:
@@ -74,9 +73,9 @@ class Raters(Section[dict[str, RaterStudy]]):
         first, *_ = studies.values()
         if not math.isfinite(first.disagreement.value):
             return {}
-        panel = panel_of(raters_figure(studies, _FEWEST, _MOST))
-        panel = replace(panel, y=f"{short_of(first.rule)}, mean loss")
-        return {"raters": line_chart(panel, list(studies), along=panel.x)}
+        figure = raters_figure(studies, _FEWEST, _MOST)
+        figure = replace(figure, y=replace(figure.y, label=f"{short_of(first.rule)}, mean loss"))
+        return {"raters": of_models(contents, lambda m: lines_figure(figure, list(studies), m), FULL)}
 
     def facts(self, contents: Contents, whose: str) -> list[Placed[tuple[str, str]]]:
         """What the forecasts of the best model are worth."""

@@ -528,19 +528,19 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         """What each method gains, with intervals."""
         from verax.display.axes import Axis
         from verax.display.figures import Sheet, row_height, rows_figure
-        from verax.display.marks import Ranges, Row, Rule
+        from verax.display.marks import Guide, Ranged, Ranges
 
         rows = []
         for trial in self.trials:
             name = f"{trial.method} (nested)" if trial.method == "best" else trial.method
             if trial.method != "none":
                 gain = trial.gain.share, *trial.gain.share_interval
-                rows.append(Row(name, *gain, flagged=trial.method != self.method))
+                rows.append(Ranged(name, *gain, flagged=trial.method != self.method))
         used, unused = "the method that is used", "methods that are not used"
         level = f"{100 * self.confidence:g}% interval"
         ranges = Ranges(used, rows, level, unused, flag=("soft", "dot"))
         x = Axis(f"{self.rule} gained on held-out rows, share of the loss", percent=True)
-        figure = rows_figure("", ranges, x, "method", Rule("", "x", 0.0))
+        figure = rows_figure("", ranges, x, "method", Guide("", "x", 0.0))
         return Sheet([figure], size=(5.9, row_height(len(rows))), key="above")
 
 

@@ -318,7 +318,7 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         """The curves of a metric."""
         from verax.display.axes import Axis
         from verax.display.figures import Figure
-        from verax.display.marks import Band, Line, Mark, Row
+        from verax.display.marks import Band, Line, Mark, Ranged
 
         curves = [curve for curve in self.values() if curve.metric == metric]
         first = curves[0]
@@ -332,7 +332,7 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
             if curve.band is not None:
                 low, high = curve.band
                 marks.append(Band(f"{100 * curve.confidence:g}% simultaneous band", x, low, high, i))
-            facts.append(Row(f"{kind}, by {curve.order}", curve.area, *ends))
+            facts.append(Ranged(f"{kind}, by {curve.order}", curve.area, *ends))
         removed = "worst rows" if first.sees_outcome else "least certain rows"
         better = "higher" if first.higher_is_better else "lower"
         ends = (100 * float(first.removed[0]), 100 * float(first.removed[-1]))

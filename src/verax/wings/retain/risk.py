@@ -422,7 +422,7 @@ class RiskCoverage(Tabled, MaySkip):
         """The curve, with its band if there was a bootstrap."""
         from verax.display.axes import Axis
         from verax.display.figures import Figure, Sheet
-        from verax.display.marks import Band, Line, Mark, Row
+        from verax.display.marks import Band, Line, Mark, Ranged
 
         places = np.linspace(0.01, 1, 100)
         band = self.band(places)
@@ -436,7 +436,7 @@ class RiskCoverage(Tabled, MaySkip):
         top = max([float(seen.max()), *([] if band is None else [float(band[1][5:].max())])])
         ends = (0, 1.1 * top) if np.isfinite(top) and top > 0 else (None, None)
         facts = [
-            Row(area, value, *(interval if interval.defined else (np.nan, np.nan)))
+            Ranged(area, value, *(interval if interval.defined else (np.nan, np.nan)))
             for area, value, interval in (
                 ("AURC", self.aurc, self.aurc_interval),
                 ("AUGRC", self.augrc, self.augrc_interval),

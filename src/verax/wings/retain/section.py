@@ -13,14 +13,15 @@ from verax._settings import settings
 from verax.analyses.uncertainty_scores import UncertaintyScore, doubt
 from verax.analyses.words import number, short_of, span, title_of
 from verax.common.texts import bound
+from verax.display.axes import Axis
+from verax.display.figures import Figure
+from verax.display.marks import Band, Line, Mark, Ranged
 from verax.inference.intervals import Resampling
-from verax.report.charts import DASHES, FORMAT, SERIES, WIDE_LEGEND, Values, finite, labelled, told_apart
 from verax.report.contents import Contents, Findings
+from verax.report.figures import Shown, Variant
 from verax.report.limits import FEWEST
 from verax.report.problem import Problem
 from verax.report.section import Answered, Asked, Placed, Rank, Section
-from verax.report.vega import Spec, category, chart, end, layer, rows_of
-from verax.report.vega import number as numeric
 from verax.scores.base import Rule
 from verax.scores.metrics import HIGHER, LOWER
 from verax.scores.registry import parse
@@ -109,14 +110,20 @@ class Retention(Section[dict[str, Curves]]):
             "selected": [_curve_table(model.selected) for model in models],
         }
 
-    def charts(self, contents: Contents) -> dict[str, Spec]:
-        """The curves of all models."""
-        models = list((self.found(contents) or {}).values())
-        if not models or not models[0].selected:
+    def figures(self, contents: Contents) -> dict[str, Shown]:
+        """The curves, by metric and model."""
+        models = self.found(contents) or {}
+        if not models or not next(iter(models.values())).selected:
             return {}
         return {
-            "retained": _curve_chart_of(curve_rows([model.retained for model in models])),
-            "selected": _curve_chart_of(curve_rows([model.selected for model in models])),
+            key: Shown(
+                [
+                    Variant({"metric": i, "model": m}, f"{name}, {title_of(metric)}", _figure(curves))
+                    for m, (name, model) in enumerate(models.items())
+                    for i, (metric, curves) in enumerate(_by_metric(getattr(model, key)).items())
+                ]
+            )
+            for key in ("retained", "selected")
         }
 
     def conventions(self, contents: Contents) -> list[Placed[str]]:
@@ -205,7 +212,7 @@ def _read(
     )
 
 
-# ---- tables and charts -----------------------------------------------------------------------------
+# ---- tables and figures ----------------------------------------------------------------------------
 
 
 def _band(curves: list[RetentionCurve], confidence: float) -> str:
@@ -237,54 +244,24 @@ def _curve_table(curves: list[RetentionCurve]) -> list[dict[str, Any]]:
     return rows
 
 
-def curve_rows(models: Sequence[Sequence[RetentionCurve]]) -> Values:
-    """A row for each model, metric, order and share of rows removed."""
-    rows = []
-    for m, curves in enumerate(models):
-        metrics = list(dict.fromkeys(curve.metric for curve in curves))
-        orders = list(dict.fromkeys(curve.order for curve in curves))
-        for curve in curves:
-            low, high = (curve.values, curve.values) if curve.band is None else curve.band
-            rows += [
-                {
-                    "m": m,
-                    "metric": metrics.index(curve.metric),
-                    "i": orders.index(curve.order),
-                    "label": short_of(curve.order),
-                    "removed": finite(100 * float(removed)),
-                    "value": finite(float(curve.values[i])),
-                    "low": finite(float(low[i])),
-                    "high": finite(float(high[i])),
-                }
-                for i, removed in enumerate(curve.removed)
-            ]
-    return rows
+def _by_metric(curves: Sequence[RetentionCurve]) -> dict[str, list[RetentionCurve]]:
+    found: dict[str, list[RetentionCurve]] = {}
+    for curve in curves:
+        found.setdefault(curve.metric, []).append(curve)
+    return found
 
 
-def _curve_chart_of(rows: Values) -> Spec:
-    return labelled(_curve_chart(len({row["i"] for row in rows})), rows, step=None)
-
-
-def _curve_chart(n_orders: int) -> Spec:
+def _figure(curves: Sequence[RetentionCurve]) -> Figure:
     """A metric as rows are removed: a line for each order, and the band of the first."""
-    rows, shown = rows_of("rows"), "datum.m == model && datum.metric == metric && isValid(datum.value)"
-    scale = {"zero": False}
-    at = {
-        "x": numeric("removed", title="percent of rows removed", axis={"tickCount": 5, "grid": False}),
-        "y": numeric("value", title=None, scale=scale, axis={"format": "~g", "tickCount": 5}),
-    }
-    apart = told_apart(SERIES[:n_orders], DASHES[:n_orders], WIDE_LEGEND)
-    tooltip = [
-        category("label", title="ranked by"),
-        numeric("removed", title="% removed", format="~g"),
-        numeric("value", title="value", format=FORMAT),
-        numeric("low", title="interval from", format=FORMAT),
-        numeric("high", title="to", format=FORMAT),
-    ]
-    band = {**at, "y": numeric("low", title=None, scale=scale), "y2": end("high")}
-    layers = [
-        layer("area", "band", rows, band, shown, "datum.i == 0"),
-        layer("line", "curve", rows, {**at, **apart}, shown),
-        layer("point", "target", rows, {**at, "tooltip": tooltip}, shown),
-    ]
-    return chart(layers, 240, "metric", "model", "labels")
+    marks: list[Mark] = []
+    for i, curve in enumerate(curves):
+        x = 100 * curve.removed
+        marks.append(Line(short_of(curve.order), x, curve.values, i))
+        if i == 0 and curve.band is not None:
+            level = f"{100 * curve.confidence:g}% simultaneous band"
+            low, high = curve.band
+            marks.append(Band(f"{level} of {short_of(curve.order)}", x, low, high, i))
+    first = curves[0]
+    name = f"mean height, {short_of(first.order)}"
+    facts = [Ranged(name, first.area, *(first.interval or ()))]
+    return Figure("", marks, Axis("percent of rows removed"), Axis(_metric_title(first)), facts=facts)

@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.display.axes import Axis
 from verax.display.figures import Figure, Sheet
-from verax.display.marks import Line, Mark, Points, Row, Rule, Shape
+from verax.display.marks import Guide, Line, Mark, Points, Ranged, Shape
 
 # A panel reaches this multiple of the distance within which three quarters of the epochs are from the
 # optimum.
@@ -89,7 +89,7 @@ def _targets(selection: EpochChoice, rules: Sequence[str]) -> Figure:
     ends = _focus([(history.values[name], selection.best[name].at(name)) for name in selection.against])
     higher = all(selection.best[name].direction == "max" for name in selection.against)
     y = Axis("higher is better" if higher else "", *ends)
-    facts = [Row(f"{name} at best", selection.best[name].at(name)) for name in selection.against]
+    facts = [Ranged(f"{name} at best", selection.best[name].at(name)) for name in selection.against]
     return Figure("", marks, Axis(whole=True), y, facts=facts)
 
 
@@ -105,9 +105,9 @@ def _rule(selection: EpochChoice, name: str, i: int, rules: Sequence[str]) -> Fi
     moves = [f"{c.metric} {c.pearson:.2f}" for c in selection.correlations if c.rule == name]
     title = f"{name}: {history.counter} {best.epoch}{there}{_listed('; correlation with ', moves)}"
     facts = [
-        Row(f"{target} at {history.counter} {best.epoch}", best.at(target)) for target in selection.against
+        Ranged(f"{target} at {history.counter} {best.epoch}", best.at(target)) for target in selection.against
     ]
-    return Figure(title, marks, Axis(whole=True), y, facts=[Row(f"{name} at best", best.at(name)), *facts])
+    return Figure(title, marks, Axis(whole=True), y, facts=[Ranged(f"{name} at best", best.at(name)), *facts])
 
 
 def _listed(before: str, parts: list[str]) -> str:
@@ -118,7 +118,7 @@ def _listed(before: str, parts: list[str]) -> str:
 def _optima(selection: EpochChoice, rules: Sequence[str]) -> list[Mark]:
     """The best epoch by each rule."""
     epochs = selection.history.epochs
-    return [Rule("", "x", float(epochs[selection.best[rule].index]), i, 1) for i, rule in enumerate(rules)]
+    return [Guide("", "x", float(epochs[selection.best[rule].index]), i, 1) for i, rule in enumerate(rules)]
 
 
 def _best(best: EpochOptimum, name: str, shape: Shape, said: str) -> Points:

@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.display.axes import Axis
 from verax.display.figures import Figure, Sheet, rows_figure
-from verax.display.marks import Bars, Mark, Points, Ranges, Row, Rule
+from verax.display.marks import Bars, Guide, Mark, Points, Ranged, Ranges
 
 # Up to this size each has a bar of its own; beyond, neighbours share one.
 _MOST_SIZES = 30
@@ -27,7 +27,7 @@ class JudgedSets(Protocol):
     def confidence(self) -> float: ...
     @property
     def _aim(self) -> float: ...
-    def _coverages(self) -> dict[str, list[Row]]: ...
+    def _coverages(self) -> dict[str, list[Ranged]]: ...
 
 
 def sets_sheet(sets: JudgedSets) -> Sheet:
@@ -40,7 +40,7 @@ def sets_sheet(sets: JudgedSets) -> Sheet:
     return Sheet(figures, len(figures), (3.3, 0.8 + 0.24 * longest), key="above")
 
 
-def coverage_figure(sets: JudgedSets, name: str, rows: Sequence[Row]) -> Figure:
+def coverage_figure(sets: JudgedSets, name: str, rows: Sequence[Ranged]) -> Figure:
     """The coverage of one breakdown."""
     what = "coverage of all sets" if sets.claimed is None else "claimed coverage"
     ranges = Ranges(
@@ -49,7 +49,7 @@ def coverage_figure(sets: JudgedSets, name: str, rows: Sequence[Row]) -> Figure:
         f"{100 * sets.confidence:g}% interval",
         f"significantly different from the {what} (Holm)",
     )
-    aim = Rule(what, "x", sets._aim)
+    aim = Guide(what, "x", sets._aim)
     return rows_figure(f"Coverage by {name}", ranges, Axis("coverage", percent=True), name, aim)
 
 
@@ -76,7 +76,7 @@ def spans_sheet(spans: Sequence[Any], names: Sequence[str]) -> Sheet:
 
 def spans_figure(spans: Sequence[Any], names: Sequence[str]) -> Figure:
     """The sets of ordered classes, with what happened in and beside them."""
-    rows = [Row(f"{span.share:.1%}", np.nan, span.low - 0.5, span.high + 0.5) for span in spans]
+    rows = [Ranged(f"{span.share:.1%}", np.nan, span.low - 0.5, span.high + 0.5) for span in spans]
     marks: list[Mark] = []
     places = [(y, i, share) for i, span in enumerate(spans) for y, share in enumerate(span.outcomes) if share]
     for inside, name in ((True, "outcomes in it"), (False, "outcomes missed")):

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from verax.display.figures import Figure
-from verax.display.marks import Row
+from verax.display.marks import Ranged
 from verax.inference.findings import Claim
 from verax.report.figures import HALF, figure_html
 from verax.report.plain import plain_page, save_page, table_of
@@ -68,7 +68,7 @@ def save_sets_page(evaluation: SetEvaluation, path: str | Path, *, source: str =
     save_page(sets_page(evaluation, source=source), path)
 
 
-def _coverage(evaluation: SetEvaluation, name: str, rows: Sequence[Row]) -> Figure:
+def _coverage(evaluation: SetEvaluation, name: str, rows: Sequence[Ranged]) -> Figure:
     """The coverage of one breakdown; sizes are called by their number of classes."""
     named = [row._replace(name=_classes(row.name)) for row in rows] if name == "size" else rows
     return coverage_figure(evaluation, name, named)

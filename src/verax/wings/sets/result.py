@@ -14,7 +14,7 @@ from verax.inference.intervals import Interval
 from verax.inputs.skipping import MaySkip
 
 if TYPE_CHECKING:
-    from verax.display.marks import Row
+    from verax.display.marks import Ranged
 
 # Of more lines, those that are flagged and the first are shown.
 _MOST_LINES = 20
@@ -293,15 +293,15 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
         """The coverage that others are compared with: the claimed one, or that of all sets."""
         return self.coverage.value if self.claimed is None else self.claimed
 
-    def _coverages(self) -> dict[str, list[Row]]:
+    def _coverages(self) -> dict[str, list[Ranged]]:
         """The coverage by size, class and subgroup, as it is drawn; of many lines those with the lowest."""
-        from verax.display.marks import Row
+        from verax.display.marks import Ranged
 
         drawn = {}
         for name, lines in {"size": self.by_size, "class": self.by_class, **self.by}.items():
             lowest = sorted(lines, key=lambda line: line.coverage)[:MOST_DRAWN]
             drawn[name] = [
-                Row(str(line.label), line.coverage, *line.interval, flagged=line.flagged)
+                Ranged(str(line.label), line.coverage, *line.interval, flagged=line.flagged)
                 for line in lines
                 if line in lowest
             ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.display.axes import Axis
 from verax.display.figures import Figure, Sheet
-from verax.display.marks import Line, Mark, Points, Row, Surface, corner_place
+from verax.display.marks import Line, Mark, Points, Ranged, Surface, corner_place
 
 # Losses above this share of the finite ones have the last colour where the loss has no bound.
 _SHOWN = 0.97
@@ -27,7 +27,7 @@ class PlottedMinimum(Protocol):
     def alone(self) -> bool: ...
 
 
-class Landscape(Protocol):
+class LossSurface(Protocol):
     """The figure's data: losses at points of the simplex."""
 
     @property
@@ -48,7 +48,7 @@ class Landscape(Protocol):
     def lowest(self) -> PlottedMinimum | None: ...
 
 
-def landscape_sheet(surface: Landscape) -> Sheet:
+def landscape_sheet(surface: LossSurface) -> Sheet:
     """The losses for each outcome, or the expected loss."""
     if surface.n_classes == 2:
         return Sheet([_curves(surface)], size=(5.1, 3.3))
@@ -59,7 +59,7 @@ def landscape_sheet(surface: Landscape) -> Sheet:
 # ---- two classes ---------------------------------------------------------------------------------
 
 
-def _curves(surface: Landscape) -> Figure:
+def _curves(surface: LossSurface) -> Figure:
     x = surface.points[:, 1]
     order = np.argsort(x)
     if surface.expected is None:
@@ -104,7 +104,7 @@ def _value_at(p: Any, x: Any, values: Any) -> float:
 # ---- three classes -------------------------------------------------------------------------------
 
 
-def _triangles(surface: Landscape) -> list[Figure]:
+def _triangles(surface: LossSurface) -> list[Figure]:
     expected = surface.expected
     losses = [expected] if expected is not None else [surface.losses[:, y] for y in range(3)]
     low = min(float(np.min(values[np.isfinite(values)], initial=math.inf)) for values in losses)
@@ -123,7 +123,7 @@ def _triangles(surface: Landscape) -> list[Figure]:
 # ---- both ----------------------------------------------------------------------------------------
 
 
-def _lowest(surface: Landscape, place: Callable[[Any], tuple[Any, Any]]) -> list[Mark]:
+def _lowest(surface: LossSurface, place: Callable[[Any], tuple[Any, Any]]) -> list[Mark]:
     """The truth as a ring, and where the loss is lower elsewhere, the lowest place as a cross."""
     label = "truth"
     if surface.lowest is not None and surface.truth_is_best:
@@ -137,10 +137,10 @@ def _lowest(surface: Landscape, place: Callable[[Any], tuple[Any, Any]]) -> list
     return marks
 
 
-def _facts(surface: Landscape) -> list[Row]:
+def _facts(surface: LossSurface) -> list[Ranged]:
     if surface.expected is None:
         return []
-    return [Row("smallest expected loss", float(np.min(surface.expected)))]
+    return [Ranged("smallest expected loss", float(np.min(surface.expected)))]
 
 
 def _highest(values: Any) -> float:

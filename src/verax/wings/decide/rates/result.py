@@ -505,7 +505,7 @@ class RateCurves(CurvesOfEvents[RateCurve]):
         """The curves of an event."""
         from verax.display.axes import Axis
         from verax.display.figures import Figure
-        from verax.display.marks import Band, Line, Mark, Row
+        from verax.display.marks import Band, Line, Mark, Ranged
 
         curves = [curve for curve in self.curves if curve.event == event]
         reference = {"roc": "chance", "confidence": "accuracy = confidence"}.get(self.kind)
@@ -516,7 +516,7 @@ class RateCurves(CurvesOfEvents[RateCurve]):
             low, high = curve.band
             marks.append(Band(band, curve.x, low, high, i))
         area = self.about.area
-        facts = [Row(f"{area}, {c.model}", c.area, *c.area_interval) for c in curves] if area else []
+        facts = [Ranged(f"{area}, {c.model}", c.area, *c.area_interval) for c in curves] if area else []
         areas = ", ".join(f"{curve.area:.3f}" for curve in curves) if area else ""
         title = f"{self.called(event)}{f': {areas}' if areas else ''}"
         x, y = Axis(self.about.x, 0, 1), Axis(self.about.y, 0, 1.02)

@@ -1,57 +1,63 @@
-"""The charts over thresholds: ROC, precision-recall, accuracy by confidence, decision curves."""
+"""The figures over thresholds: ROC, precision-recall, accuracy by confidence, decision curves."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from verax.display.figures import Figure
+from verax.display.marks import Band, Line, Mark
+from verax.report.charts import lines_figure, of_models
 from verax.report.contents import Contents
-from verax.report.line_charts import line_chart
-from verax.report.panels import Line, Panel, panel_of
-from verax.report.vega import Spec
+from verax.report.figures import Shown
 from verax.wings.decide.section.analysis import ThresholdCurves, TwoClassCurves
 
 
-def rate_charts(contents: Contents, thresholds: ThresholdCurves) -> dict[str, Spec]:
-    """The charts over thresholds by the name of their place."""
+def rate_figures(contents: Contents, thresholds: ThresholdCurves) -> dict[str, Shown]:
+    """The figures over thresholds by the name of their place."""
     names = list(contents.problem.models.values())
     # With two classes, the most likely one has at least one half.
     least = 0.5 if contents.problem.n_classes == 2 else 0.0
-    confident = thresholds.confidence._figure(thresholds.confidence.curves[0].event)
-    panels = {"confident": _from(panel_of(confident), least)}
+    confidence = thresholds.confidence
+    figures = {"confident": _from(confidence._figure(confidence.curves[0].event), least)}
     if thresholds.two is not None:
-        panels |= _two_class(thresholds.two)
-    return {key: line_chart(panel, names, steps=key == "recall") for key, panel in panels.items()}
+        figures |= _two_class(thresholds.two)
+    return {key: of_models(contents, partial(lines_figure, figure, names)) for key, figure in figures.items()}
 
 
-def _from(panel: Panel, least: float) -> Panel:
-    """A panel of accuracies by confidence, from a least confidence on.
+def _from(figure: Figure, least: float) -> Figure:
+    """Accuracies by confidence, from a least confidence on.
 
     Without the diagonal: rows from a confidence on claim more than it, so even overconfident ones may lie
     above.
     """
-    lines, lowest = [], 1.0
-    for line in panel.lines:
-        if line.beside:
-            continue
-        kept = line.x >= least
-        ((x, low, high),) = line.bands
-        band = (x[kept], low[kept], high[kept])
-        lines.append(replace(line, x=line.x[kept], y=line.y[kept], bands=[band], along=line.along[kept]))
-        lowest = min([lowest, *(float(np.nanmin(v[kept], initial=1.0)) for v in (line.y, low))])
-    upward = (min(least, math.floor(10 * lowest) / 10), 1.0)
-    return replace(panel, lines=lines, x="least confidence", across=(least, 1.0), upward=upward)
+    marks: list[Mark] = []
+    lowest = 1.0
+    for mark in figure.marks:
+        if isinstance(mark, Line) and mark.colour != "soft":
+            kept = mark.x >= least
+            marks.append(replace(mark, x=mark.x[kept], y=mark.y[kept], along=mark.along[kept]))
+            lowest = min(lowest, float(np.nanmin(mark.y[kept], initial=1.0)))
+        elif isinstance(mark, Band):
+            kept = mark.x >= least
+            marks.append(replace(mark, x=mark.x[kept], low=mark.low[kept], high=mark.high[kept]))
+            lowest = min(lowest, float(np.nanmin(mark.low[kept], initial=1.0)))
+    x = replace(figure.x, label="least confidence", low=least, high=1.0)
+    y = replace(figure.y, low=min(least, math.floor(10 * lowest) / 10), high=1.0)
+    return replace(figure, marks=marks, x=x, y=y)
 
 
-def _two_class(curves: TwoClassCurves) -> dict[str, Panel]:
+def _two_class(curves: TwoClassCurves) -> dict[str, Figure]:
     event = curves.roc.curves[0].event
-    recall = panel_of(curves.precision_recall._figure(event))
+    recall = curves.precision_recall._figure(event)
     rate = curves.net_benefit.curves[0].prevalence
-    prevalence = Line("prevalence", (0, 1), (rate, rate), beside=True)
+    steps = [replace(mark, step="before") if isinstance(mark, Line) else mark for mark in recall.marks]
+    prevalence = Line("prevalence", (0, 1), (rate, rate), "soft", dash=1)
     return {
-        "roc": panel_of(curves.roc._figure(event)),
-        "recall": replace(recall, lines=[*recall.lines, prevalence]),
-        "worth": panel_of(curves.net_benefit._figure(event)),
+        "roc": curves.roc._figure(event),
+        "recall": replace(recall, marks=[*steps, prevalence]),
+        "worth": curves.net_benefit._figure(event),
     }

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from verax.analyses.rates import RATES
 from verax.analyses.words import clean, number, percent
 from verax.report.contents import Contents
+from verax.report.figures import Shown
 from verax.report.section import Answered, Placed, Section
-from verax.report.vega import Spec
 from verax.wings.decide.section.analysis import ThresholdCurves, TwoClassCurves, find_thresholds
-from verax.wings.decide.section.charts import rate_charts
+from verax.wings.decide.section.charts import rate_figures
 from verax.wings.decide.section.exhibit import confidence_exhibit, thresholds_exhibit
 
 
@@ -35,10 +35,10 @@ class DecisionSection(Section[ThresholdCurves]):
         confident = confidence_exhibit(contents, found.confidence)
         return {**thresholds_exhibit(contents, found.two), "confident": confident}
 
-    def charts(self, contents: Contents) -> dict[str, Spec]:
-        """The charts over thresholds; none where the curves were not computed."""
+    def figures(self, contents: Contents) -> dict[str, Shown]:
+        """The figures over thresholds; none where the curves were not computed."""
         found = self.found(contents)
-        return {} if found is None else rate_charts(contents, found)
+        return {} if found is None else rate_figures(contents, found)
 
     def facts(self, contents: Contents, whose: str) -> list[Placed[tuple[str, str]]]:
         """How often the event was observed, and the area under the ROC curve."""

@@ -1,58 +1,32 @@
-"""The charts of recalibration: reliability before and after."""
+"""The figures of recalibration: reliability before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from verax.report.charts import (
-    DASHES,
-    DIAGONAL,
-    FORECAST,
-    HAPPENED,
-    SERIES,
-    Values,
-    filled,
-    finite,
-    told_apart,
-)
-from verax.report.vega import Spec, category, chart, layer, number, rows_of
+from verax.display.figures import Figure
+from verax.display.marks import Line, Mark
+from verax.report.charts import DIAGONAL, FORECAST, HAPPENED, of_models
+from verax.report.contents import Contents
+from verax.report.figures import PANEL, SINGLE, Shown
 from verax.wings.recalibrate.section.analysis import RecalibrationBenefit
 
 
-def remedy_charts(remedies: Sequence[RecalibrationBenefit]) -> dict[str, Spec]:
-    """A chart for each event that has curves, with all models."""
+def remedy_figures(contents: Contents, remedies: Sequence[RecalibrationBenefit]) -> dict[str, Shown]:
+    """A figure for each event that has curves, for each model."""
+    n = len(remedies[0].curves)
     return {
-        f"remedy-{i}": filled(_before_after_chart(), {"rows": _rows(remedies, i)})
-        for i in range(len(remedies[0].curves))
+        f"remedy-{i}": of_models(contents, partial(_figure, remedies, i), PANEL if n > 1 else SINGLE)
+        for i in range(n)
     }
 
 
-def _rows(remedies: Sequence[RecalibrationBenefit], i: int) -> Values:
-    """A row for each model and point of one event's curve, before and after recalibration."""
-    rows = []
-    for m, remedy in enumerate(remedies):
-        for curve in remedy.curves[i : i + 1]:
-            for j, (label, points) in enumerate((("before", curve.before), ("after", curve.after))):
-                rows += [
-                    {"m": m, "i": j, "label": label, "x": finite(x), "y": finite(y), "share": finite(share)}
-                    for x, y, share in points.tolist()
-                ]
-    return rows
-
-
-def _before_after_chart() -> Spec:
+def _figure(remedies: Sequence[RecalibrationBenefit], i: int, m: int) -> Figure:
     """One event's reliability before and after recalibration, with the diagonal."""
-    rows, of_model = rows_of("rows"), "datum.m == model"
-    tooltip = [
-        category("label", title="recalibration"),
-        number("x", title="forecast", format=".3f"),
-        number("y", title="happened", format=".3f"),
-        number("share", title="share of rows", format=".2~%"),
-    ]
-    at = {"x": FORECAST, "y": HAPPENED}
-    layers = [
-        layer("line", "diagonal", DIAGONAL, at),
-        layer("line", "curve", rows, {**at, **told_apart(SERIES[1::-1], DASHES[1::-1], None)}, of_model),
-        layer("point", "target", rows, {**at, "tooltip": tooltip}, of_model),
-    ]
-    return chart(layers, 170, "model")
+    marks: list[Mark] = [DIAGONAL]
+    for curve in remedies[m].curves[i : i + 1]:
+        for colour, dash, name, points in ((1, 1, "before", curve.before), (0, 0, "after", curve.after)):
+            x, y = points[:, :2].T
+            marks.append(Line(name, x, y, colour, dash))
+    return Figure("", marks, FORECAST, HAPPENED, square=True)

@@ -9,9 +9,9 @@ from verax.analyses.sampled import list_sample_recipe, sample_recipe
 from verax.inference.findings import Finding
 from verax.inputs.handles import Recipe
 from verax.report.contents import Contents, Findings
+from verax.report.figures import Shown
 from verax.report.problem import Problem
 from verax.report.section import Answered, Asked, Placed, Section
-from verax.report.vega import Spec
 from verax.wings.recalibrate.records import LISTS, rows_tried
 from verax.wings.recalibrate.section.analysis import (
     RecalibrationBenefit,
@@ -20,7 +20,7 @@ from verax.wings.recalibrate.section.analysis import (
     remedies_of_lists,
     try_recalibration,
 )
-from verax.wings.recalibrate.section.charts import remedy_charts
+from verax.wings.recalibrate.section.charts import remedy_figures
 from verax.wings.recalibrate.section.exhibit import remedy_exhibit
 
 _ALL = "all models"
@@ -64,9 +64,9 @@ class Remedies(Section[dict[str, RecalibrationBenefit]]):
         """The tables and figures of all models."""
         return remedy_exhibit(contents, self._of_models(contents))
 
-    def charts(self, contents: Contents) -> dict[str, Spec]:
+    def figures(self, contents: Contents) -> dict[str, Shown]:
         """Reliability before and after."""
-        return remedy_charts(self._of_models(contents))
+        return remedy_figures(contents, self._of_models(contents))
 
     def methods(self, contents: Contents) -> list[Placed[str]]:
         """How the gain was estimated."""

@@ -298,7 +298,7 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         """The mean ranks with their intervals; lines join models that do not differ significantly."""
         from verax.display.axes import Axis
         from verax.display.figures import Sheet, row_height, rows_figure
-        from verax.display.marks import Ranges, Row
+        from verax.display.marks import Ranged, Ranges
 
         best, models = self.models[0], self.models[:_MOST_DRAWN]
         worse = {
@@ -306,7 +306,7 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
             for model in models[1:]
             if self.difference(model.name, best.name).p_adjusted <= 1 - self.confidence
         }
-        rows = [Row(m.name, m.mean_rank, *m.interval, flagged=m.name in worse) for m in models]
+        rows = [Ranged(m.name, m.mean_rank, *m.interval, flagged=m.name in worse) for m in models]
         letters = sorted({letter for model in models for letter in model.letters}) if self.tested else []
         alike = [[i for i, model in enumerate(models) if letter in model.letters] for letter in letters]
         ranges = Ranges(

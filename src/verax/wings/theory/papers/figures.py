@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.display.axes import Axis
 from verax.display.figures import Figure, Sheet
-from verax.display.marks import Line, Mark, Rule
+from verax.display.marks import Guide, Line, Mark
 
 
 class SimulatedShare(Protocol):
@@ -41,7 +41,7 @@ def shares_sheet(
     figures = []
     for title, (section, (value, _)) in zip(titles, printed.items(), strict=True):
         chosen = [share for share in drawn if share.section == section]
-        marks: list[Mark] = [Rule("printed", "y", 100 * value, "soft", 0)]
+        marks: list[Mark] = [Guide("printed", "y", 100 * value, "soft", 0)]
         marks += [_line(s, samplers.index(s.sampler), kinds.index(s.n_classes)) for s in chosen]
         ends = [100 * share.value for share in chosen]
         spread = max(ends) - min(ends) or 1.0
