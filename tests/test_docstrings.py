@@ -55,7 +55,7 @@ RESULTS = {
     "verax.wings.raters.result": ["RatedMean", "Rater"],
     "verax.wings.recalibrate.records": ["Gain", "Trial"],
     "verax.wings.select.refinement.result": ["LossPart"],
-    "verax.analyses.subgroups.result": ["Subgroup"],
+    "verax.analyses.subgroups.line": ["Subgroup"],
     "verax.inference.intervals": ["Resampling"],
     "verax.inference.estimates": ["Practical"],
     "verax.inference.signflips": ["Friedman"],

@@ -13,6 +13,7 @@ import scipy.stats
 
 import verax as vx
 from commandline import verax
+from verax.analyses.subgroups.verdict import verdict_of
 from verax.inference.findings import Claim, Verdict
 from verax.report.questions import question_page
 from verax.selection import History
@@ -249,3 +250,14 @@ def test_raters_are_tested_together():
     assert [found.raters[i].p_adjusted for i in order] == pytest.approx(adjusted, rel=1e-6)
     beaten = [rater.name for rater in found.raters if rater.p_adjusted <= 0.05 and rater.gain.value < 0]
     assert list(found.verdict.about("better_than_a_rater")) == beaten
+
+
+@pytest.mark.parametrize(("factor", "slightly"), [(0.57, False), (0.99, True)])
+def test_only_what_is_near_one_is_slight(factor, slightly):
+    """A gap of a hundredth is most of a rare event, and little of a frequent one."""
+    rng = np.random.default_rng(0)
+    q = rng.beta(1, 49, 40_000) if factor < 0.9 else rng.beta(4, 5, 200_000)
+    y = (rng.random(len(q)) < factor * q).astype(int)
+    (found,) = (line for line in verdict_of(y, q)[0].findings if line.claim == "risks_too_high")
+    assert abs(found.numbers["forecast"] - found.numbers["observed"]) < 0.01
+    assert ("slightly" in found.text) == slightly

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.claims import ListClaim
-from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
+from verax.analyses.subgroups.line import Subgroup
+from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroups, score_of
 from verax.analyses.verdicts.calibration import claim_words, two_shares
 from verax.analyses.words import (
     clean,
@@ -327,11 +328,26 @@ def subgroup_lines(subgroups: Subgroups, *, several: bool) -> list[dict[str, Any
                 "miscalibration": number(line.decomposition.miscalibration),
                 "miscalibration_interval": _without_test(line),
                 "chance": number(line.decomposition.whole.expected_miscalibration),
+                "events": _events(line),
                 "p": probability(line.p_adjusted),
                 "flag": line.stands_out,
             }
         )
     return lines
+
+
+def _events(line: Subgroup) -> dict[str, str] | None:
+    """Observed and expected events of two classes."""
+    events = line.events
+    if events is None:
+        return None
+    ratio, ends = number(events.ratio, 2), span(events.interval, 2)
+    return {
+        "observed": f"{events.observed:,.0f}",
+        "expected": f"{events.expected:,.1f}",
+        "ratio": ratio,
+        "ends": ends,
+    }
 
 
 def _without_test(line: Subgroup) -> str:

@@ -154,11 +154,10 @@ def p_value_of(events: Events, i: int, *, copies: bool = False) -> float | None:
     as too extreme ones may be, what happened varies more than they claim, and the p-value allows for it. With
     `copies` weights are numbers of rows.
     """
-    weight, n_rows = float(events.weight.high[0]), float(events.n_rows)
-    claim, hit, variance = events.totals.high[i, [CLAIM, HIT, VARIANCE]].tolist()
-    if copies:
-        counted, n_rows = events.of(i), weight
-        variance = float((counted.weight * counted.forecast * (1 - counted.forecast)).clip(0).sum())
+    weight = float(events.weight.high[0])
+    n_rows = weight if copies else float(events.n_rows)
+    claim, hit = events.totals.high[i, [CLAIM, HIT]].tolist()
+    variance = _variance_if_right(events, i, copies=copies)
     if events.groups is not None:
         return p_of_gaps(events.labels, events.groups[:, [0, 1 + i]] / weight, variance / weight**2)
     if variance <= 0:
@@ -179,6 +178,32 @@ def p_value_of(events: Events, i: int, *, copies: bool = False) -> float | None:
     from statistics import NormalDist
 
     return math.erfc(-NormalDist().inv_cdf(p / 2) / math.sqrt(2 * more))
+
+
+def _variance_if_right(events: Events, i: int, *, copies: bool) -> float:
+    """The variance of the weight of hits of independent rows whose probabilities are right."""
+    if not copies:
+        return float(events.totals.high[i, VARIANCE])
+    counted = events.of(i)
+    return float((counted.weight * counted.forecast * (1 - counted.forecast)).clip(0).sum())
+
+
+def variances_of_gap(events: Events, i: int, *, copies: bool = False) -> tuple[float, float, float]:
+    """Two variances of the weight of hits of an event minus its claims, and the degrees of freedom.
+
+    The first is that of independent rows whose probabilities are right. The second is at least as large, and
+    allows for groups, or for probabilities that are right on average alone. Without groups the degrees of
+    freedom are infinite; they are zero where all rows belong to one group.
+    """
+    right = _variance_if_right(events, i, copies=copies)
+    if events.groups is not None:
+        weight = float(events.weight.high[0])
+        variance, freedom = variances_over(events.labels, events.groups[:, [0, 1 + i]] / weight)
+        return right, max(right, float(np.max(variance)) * weight**2), float(np.max(freedom))
+    claim, hit = events.totals.high[i, [CLAIM, HIT]].tolist()
+    bins = events.of(i)
+    squares = bins.weight if copies else bins.squares
+    return right, max(right, _variance_on_average(bins, squares, claim, hit)), math.inf
 
 
 def _variance_on_average(bins: EventBins, squares: Floats, claim: float, hit: float) -> float:

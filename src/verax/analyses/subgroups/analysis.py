@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,24 +12,24 @@ import numpy as np
 
 from verax._settings import settings
 from verax.analyses.calibration.decomposition import Fitted, event_recipe, fitted
+from verax.analyses.calibration.recipes import ListSums
 from verax.analyses.calibration.sums import EventSums
 from verax.analyses.calibration.uncertainty import SecondLook, SecondRecipe
 from verax.analyses.cards.evaluation import CardRecipe
-from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.rows import check_whole
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.conclusions import in_subgroups, read_comparison
 from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.subgroups.result import Subgroup, Subgroups
-from verax.analyses.verdicts.calibration import enough_groups
+from verax.analyses.subgroups.family import Column, in_one_family, level_of_subgroups
+from verax.analyses.subgroups.line import Subgroup
+from verax.analyses.subgroups.ratios import EventRatio
+from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_count
 from verax.common.specs import Valued, Whole
 from verax.common.summaries import Summary, merges
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.inference.estimates import holm
-from verax.inference.findings import Level
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.breakdown import (
@@ -175,11 +175,12 @@ def corrected(
     level: float,
     draw: Mapping[tuple[Any, str], Callable[[int, int], Floats]],
     among: int,
-) -> list[Subgroup]:
-    """With p-values from enough draws and Holm's correction over all subgroups, for each model."""
+) -> Column:
+    """With p-values from enough draws, and corrected for all subgroups of each model."""
     result: dict[tuple[Any, str], Subgroup] = {(line.label, line.model): line for line in lines}
-    # Verdicts on all rows test subgroups last, at a smaller level, and take these draws.
-    share, least = level / among, Level(level).after(answered=False).level / among
+    # The least level of one test: half of the level is that of all subgroups together, and half of that of a
+    # subgroup of two classes is for its shift.
+    least = level / (4 * among)
     for model in dict.fromkeys(line.model for line in lines):
         own = [line for line in lines if line.model == model]
         if any(line.p_value is None for line in own):
@@ -188,39 +189,15 @@ def corrected(
         for line in own:
             test = _tested(line, least, draw[line.label, model], work)
             result[line.label, model] = replace(
-                line, p_value=test.p_value, undecided=not test.could_pass(share)
+                line, p_value=_with_shift(test.p_value, line), undecided=not test.could_pass(least)
             )
-    return adjusted(list(result.values()), level, among)
+    return in_one_family([Column(list(result.values()), among)], level)[0]
 
 
-def adjusted(lines: Sequence[Subgroup], level: float, among: int) -> list[Subgroup]:
-    """With Holm's correction over all subgroups, for each model; `among` is how many there are.
-
-    Subgroups whose groups are too few for the test have no corrected p-value.
-    """
-    found = list(lines)
-    for model in dict.fromkeys(line.model for line in lines):
-        own = [i for i, line in enumerate(lines) if line.model == model]
-        p = np.array([lines[i].p_value if _has_level(lines[i]) else math.nan for i in own], float)
-        for i, q in zip(own, holm(p, among).tolist(), strict=True):
-            known, out = not math.isnan(q), q <= level
-            found[i] = replace(
-                lines[i],
-                p_adjusted=q if known else None,
-                stands_out=out,
-                undecided=lines[i].undecided and not out,
-            )
-    return found
-
-
-def _has_level(line: Subgroup) -> bool:
-    """Whether a subgroup was tested, and the test holds its level."""
-    card, parted = line.card, line.decomposition
-    if line.p_value is None or parted.n_groups is None or isinstance(card, ListCard):
-        return line.p_value is not None
-    counts = np.asarray(card.class_counts, float)
-    rarer = card.effective_rows * (1 - counts.max() / counts.sum())
-    return enough_groups(rarer, parted.n_groups, parted.n_classes)
+def _with_shift(p: float, line: Subgroup) -> float:
+    """The p-value of a subgroup: of two classes the smaller of two, that of their shift and that of draws."""
+    shift = None if line.events is None else line.events.p_value
+    return p if shift is None else min(1.0, 2 * min(p, shift))
 
 
 def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: WorkBudget) -> Chance:
@@ -485,7 +462,10 @@ def _tested_subgroups(
             card, (events, look, means) = own[f"card:{model}"], looked[label, model]
             check_whole(card, f"{handle.name}, {column} {label}")
             parted = replace(events.result(handle, look, means), n_rows=card.n_rows)
-            lines.append(Subgroup(label, shown[model], card, parted, parted.p_value, None, False))
+            counts = _counts(own[f"events:{model}"], handle, plan)
+            lines.append(
+                Subgroup(label, shown[model], card, parted, parted.p_value, None, False, events=counts)
+            )
             draw[label, shown[model]] = partial(_drawn, events, look, plan.seed)
         if "pairs" in own:
             comparisons[label] = read_comparison(
@@ -498,11 +478,26 @@ def _tested_subgroups(
                 dense=[shown[model] for model in handle.models if model not in handle.listed],
             )
     among = asked.among or len(found.labels)
-    tested = corrected(lines, 1 - plan.confidence, draw, among)
+    level = level_of_subgroups(plan.confidence)
+    column_of = corrected(lines, level, draw, among)
     comparisons = in_subgroups(comparisons, among)
     return Subgroups(
-        tested, comparisons, name_of(asked.rule), column, within_groups=within_groups, among=among
+        column_of.lines,
+        comparisons,
+        name_of(asked.rule),
+        column,
+        within_groups=within_groups,
+        among=among,
+        level=level,
+        pooled=column_of.pooled,
     )
+
+
+def _counts(events: Any, handle: Handle, plan: Resampling) -> EventRatio | None:
+    """Observed and expected events of two classes."""
+    if handle.n_classes != 2 or isinstance(events, ListSums):
+        return None
+    return EventRatio.of(events, plan.confidence, copies=plan.copies and events.n_groups is None)
 
 
 def in_order_of_time(

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Self
 
-from verax.analyses.calibration.components import Decomposition
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.subgroups.family import Column as FamilyColumn
+from verax.analyses.subgroups.family import level_of_subgroups
+from verax.analyses.subgroups.line import Subgroup
+from verax.analyses.subgroups.ratios import Pooled
+from verax.analyses.subgroups.sentences import NAMED, called, subgroup_findings
 from verax.analyses.words import clean
-from verax.common.faces import Key, Worded
+from verax.common.faces import Key
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
-from verax.inference.findings import Claim, Finding, NextStep, VerdictOnceCalled, WithVerdict, listed
+from verax.inference.findings import Claim, Finding, VerdictOnceCalled, WithVerdict, listed
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import padded
 from verax.scores.registry import name_of, stored_rule
 
-# How many subgroups without a best model are named.
-_NAMED = 12
 _TESTED = (
     "Subgroups are tested together for calibration, and pairs of models in all of them (Holm's correction)."
 )
@@ -29,41 +31,6 @@ TIME_ORDERED = (
     "Models are compared on the rows of a subgroup in order of time; scores and calibration tests assume "
     "independent rows."
 )
-
-
-@dataclass(frozen=True)
-class Subgroup:
-    """One model in one subgroup.
-
-    Attributes
-    ----------
-    label : object
-        The label of the subgroup.
-    model : str
-        The name of the model.
-    card : Scorecard
-        As `evaluate` gives it for the rows of the subgroup.
-    decomposition : Decomposition
-        As `decompose` gives it for the rows of the subgroup.
-    p_value : float or None
-        How often a calibrated forecast would look as miscalibrated; None where it was not tested.
-    p_adjusted : float or None
-        The same with Holm's correction over the subgroups; None where it was not tested, or has too few
-        groups for the test.
-    stands_out : bool
-        Whether the miscalibration is beyond chance after the correction.
-    undecided : bool
-        Whether it took too many draws to find that out.
-    """
-
-    label: Worded[Any]
-    model: str
-    card: Scorecard
-    decomposition: Decomposition
-    p_value: float | None
-    p_adjusted: float | None
-    stands_out: bool
-    undecided: bool = False
 
 
 class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
@@ -87,7 +54,9 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     among : int, optional
         How many subgroups were tested together, where these are some of them.
     level : float, optional
-        The level of the tests; by default one minus the confidence level.
+        The level of the tests; by default a fifth of one minus the confidence level.
+    pooled : mapping of str to Pooled, optional
+        What the subgroups show together, by model; for two classes.
 
     Examples
     --------
@@ -108,6 +77,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     time_ordered: bool
     among: int
     level: float
+    pooled: Mapping[str, Pooled]
 
     _facts = ("by", "rule", "untested", "within_groups", "time_ordered", "lines", "comparisons")
 
@@ -122,11 +92,14 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         time_ordered: bool = False,
         among: int | None = None,
         level: float | None = None,
+        pooled: Mapping[str, Pooled] | None = None,
     ) -> None:
         self.lines, self.comparisons, self.rule, self.by = lines, comparisons, rule, by
         self.within_groups, self.time_ordered = within_groups, time_ordered
         self.among = len({line.label for line in lines}) if among is None else among
-        self.level = round(1 - self._score(lines[0]).interval.confidence, 12) if level is None else level
+        confidence = self._score(lines[0]).interval.confidence
+        self.level = level_of_subgroups(confidence) if level is None else level
+        self.pooled = dict(pooled or {})
         self.several: bool = len({line.model for line in lines}) > 1
 
     def changed(self, **values: Any) -> Self:
@@ -146,22 +119,22 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         vars(found).update(values)
         return found
 
-    def tested_at(self, level: float, lines: Sequence[Subgroup]) -> Self:
+    def tested_at(self, level: float, column: FamilyColumn) -> Self:
         """The same with p-values that are corrected for more subgroups.
 
         Parameters
         ----------
         level : float
             The level of the tests.
-        lines : sequence of Subgroup
-            The lines, in their order.
+        column : Column
+            The lines, in their order, and what they show together.
 
         Returns
         -------
         Subgroups
             A new result.
         """
-        return self.changed(level=level, lines=list(lines))
+        return self.changed(level=level, lines=column.lines, pooled=dict(column.pooled))
 
     @property
     def _by_key(self) -> dict[Any, Subgroup]:
@@ -201,33 +174,15 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     def _findings(self) -> list[Finding]:
         if self.untested:
             return [Finding(Claim.UNTESTED, self.untested), *self._leads()]
-        found = []
-        if self.flagged:
-            names = self._names(self.flagged)
-            p = [line.p_adjusted for line in self.flagged if line.p_adjusted is not None]
-            step = NextStep(
-                f"recalibrate on the rows of {listed(names)} alone, or do not use the probabilities there"
-            )
-            found.append(
-                Finding(
-                    Claim.SUBGROUP,
-                    f"Significantly miscalibrated: {listed(names, _NAMED)}.",
-                    tuple(names),
-                    {
-                        name: line.decomposition.whole.miscalibration
-                        for name, line in zip(names, self.flagged, strict=True)
-                    },
-                    p_value=max(p, default=None),
-                    level=self.level,
-                    step=step,
-                )
-            )
-        found += undecided_finding(self._names([line for line in self.lines if line.undecided]))
-        none = Finding(Claim.NO_SUBGROUP, "No subgroup is significantly miscalibrated.", level=self.level)
-        return [*(found or [none]), *self._leads()]
+        models = dict.fromkeys(line.model for line in self.lines)
+        found = [finding for model in models for finding in self._of_model(model)]
+        return [*found, *self._leads()]
 
-    def _names(self, lines: list[Subgroup]) -> list[str]:
-        return [clean(line.label, 40) + (f" ({line.model})" if self.several else "") for line in lines]
+    def _of_model(self, model: str) -> list[Finding]:
+        """The claims about the subgroups of one model."""
+        lines = {called(self.by, line.label): line for line in self.lines if line.model == model}
+        pooled = {self.by: self.pooled[model]} if model in self.pooled else {}
+        return subgroup_findings(lines, pooled, self.level, model if self.several else "The model")
 
     def _leads(self) -> list[Finding]:
         """The best model of each subgroup, and the subgroups without one."""
@@ -244,12 +199,22 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
             level = round(1 - comparison.confidence, 12)
             found.append(Finding(Claim.BEST, text, (name, leader), p_value=p, level=level))
         if undecided:
-            text = f"No model is significantly best by {self.rule} in {listed(undecided, _NAMED)}."
+            text = f"No model is significantly best by {self.rule} in {listed(undecided, NAMED)}."
             found.append(Finding(Claim.LEAD_OPEN, text, tuple(undecided)))
         return found
 
     def _given(self) -> dict[str, Any]:
-        given = ("lines", "comparisons", "rule", "by", "within_groups", "time_ordered", "among", "level")
+        given = (
+            "lines",
+            "comparisons",
+            "rule",
+            "by",
+            "within_groups",
+            "time_ordered",
+            "among",
+            "level",
+            "pooled",
+        )
         return {name: getattr(self, name) for name in given}
 
     def plot(self) -> Any:
@@ -279,6 +244,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
 
     def _tables(self) -> list[Table]:
         """One row per subgroup and model: rows, score, accuracy, components and the test of calibration."""
+        two = any(line.events is not None for line in self.lines)
         columns = [
             Column("by", value=lambda _: self.by),
             Column("subgroup", self.by, lambda line: str(line.label), _label, right=False),
@@ -294,6 +260,10 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
             Column(
                 "expected_miscalibration", "expected by chance", _expected, _part("expected_miscalibration")
             ),
+            Column("observed", "O" if two else "", ",.0f", _counted("observed")),
+            Column("expected", "E" if two else "", ",.1f", _counted("expected")),
+            Column("observed_to_expected", "O:E" if two else "", _ratio, _counted("ratio")),
+            Column("observed_to_expected_low observed_to_expected_high", value=_counted("interval")),
             Column("p_value"),
             Column("p_adjusted", "p (Holm)", lambda line: _or_dash(line.p_adjusted, ".3f")),
             Column("stands_out", NO_HEADING, lambda line: "stands out" * line.stands_out, right=False),
@@ -317,14 +287,6 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     def leaders(self) -> list[str]:
         """The best model of each subgroup, a sentence each; empty for one model."""
         return [each.text for each in self._leads()]
-
-
-def undecided_finding(names: Sequence[str]) -> list[Finding]:
-    """What there is to say of subgroups whose test would take too many draws, by their names."""
-    if not names:
-        return []
-    text = f"Undecided, because it would take too many draws: {listed(names, _NAMED)}."
-    return [Finding(Claim.UNTESTED, text, tuple(names))]
 
 
 def score_of(card: Scorecard, rule: str) -> CardLine:
@@ -351,6 +313,19 @@ def _miscalibration(line: Subgroup) -> str:
 
 def _expected(line: Subgroup) -> str:
     return _or_dash(line.decomposition.whole.expected_miscalibration, ".4f")
+
+
+def _counted(name: str) -> Callable[[Subgroup], Any]:
+    """A number of the observed and expected events of a subgroup; NaN without them."""
+    missing: Any = (math.nan, math.nan) if name == "interval" else math.nan
+    return lambda line: missing if line.events is None else getattr(line.events, name)
+
+
+def _ratio(line: Subgroup) -> str:
+    """Observed divided by expected events, with the interval."""
+    if line.events is None:
+        return "-"
+    return value_with_interval(line.events.ratio, line.events.interval, ".2f")
 
 
 def _or_dash(value: float | None, spec: str) -> str:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Unpack
 
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.subgroups.analysis import adjusted
-from verax.analyses.subgroups.result import Subgroup, Subgroups, undecided_finding
+from verax.analyses.subgroups.family import Column, in_one_family, level_of_subgroups
+from verax.analyses.subgroups.result import Subgroups
+from verax.analyses.subgroups.sentences import called, subgroup_findings
 from verax.analyses.verdicts.calibration import not_seen
 from verax.analyses.verdicts.rows import Judgement, judge
-from verax.analyses.words import clean, count
-from verax.inference.findings import Claim, Finding, Level, NextStep, Verdict, listed
+from verax.inference.findings import Claim, Verdict
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
@@ -83,21 +83,26 @@ def _inner(rule: Rule) -> Rule:
 def with_subgroups(judged: Judgement, parts: Mapping[str, Subgroups]) -> tuple[Verdict, dict[str, Subgroups]]:
     """The verdict with what there is to say of subgroups, and the subgroups as this family tests them.
 
-    Subgroups of all columns are tested together, at a fifth of the level of calibration: its tests are never
-    all significant, so a part of that level is always spent.
+    Subgroups of all columns are tested together, at a level of their own.
     """
-    level = judged.level.after(answered=False)
+    level = level_of_subgroups(judged.confidence)
     held = in_family(parts, level)
     lines = {
-        f"{clean(name, 40)} = {clean(line.label, 40)}": line
+        called(name, line.label): line
         for name, found in held.items()
         for line in found.lines
         if line.model == judged.model or not found.several
     }
     if not lines or not judged.findings:
         return judged.verdict, held
-    more, findings = _findings(lines, level, judged.whose), judged.findings
-    if any(each.claim == Claim.SUBGROUP for each in more):
+    pooled = {
+        name: together
+        for name, found in held.items()
+        for model, together in found.pooled.items()
+        if model == judged.model or not found.several
+    }
+    more, findings = subgroup_findings(lines, pooled, level, judged.whose), judged.findings
+    if any(each.claim in _OFF for each in more):
         # What holds over all rows does not hold there.
         findings = [
             replace(each, text=not_seen(judged.whose, over=" over all rows"))
@@ -108,43 +113,13 @@ def with_subgroups(judged: Judgement, parts: Mapping[str, Subgroups]) -> tuple[V
     return replace(judged, findings=[*findings, *more]).verdict, held
 
 
-def in_family(parts: Mapping[str, Subgroups], level: Level) -> dict[str, Subgroups]:
+_OFF = (Claim.SUBGROUP, Claim.AS_A_WHOLE, Claim.ALL_SUBGROUPS)
+
+
+def in_family(parts: Mapping[str, Subgroups], level: float) -> dict[str, Subgroups]:
     """The subgroups of several columns, tested together at a level."""
-    among = sum(found.among for found in parts.values())
-    lines = [line for found in parts.values() for line in found.lines]
-    new = iter(adjusted(lines, level.level, among))
+    columns = in_one_family([Column(found.lines, found.among) for found in parts.values()], level)
     return {
-        name: found.tested_at(level.level, [next(new) for _ in found.lines]) for name, found in parts.items()
+        name: found.tested_at(level, column)
+        for (name, found), column in zip(parts.items(), columns, strict=True)
     }
-
-
-def _findings(lines: Mapping[str, Subgroup], level: Level, whose: str) -> list[Finding]:
-    """Which subgroups of a model are miscalibrated, by what they are called."""
-    tested = {name: line for name, line in lines.items() if line.p_adjusted is not None}
-    if not tested:
-        text = "The calibration of subgroups was not tested."
-        return [Finding(Claim.UNTESTED, text, level=level.level)]
-    out = [name for name, line in tested.items() if line.stands_out]
-    p = [line.p_adjusted for line in tested.values() if line.p_adjusted is not None]
-    open_ = undecided_finding([name for name, line in tested.items() if line.undecided])
-    if not out:
-        least = min(line.card.n_rows for line in tested.values())
-        text = (
-            f"{whose} is not significantly miscalibrated in any of {count(len(tested), 'subgroup')} "
-            f"(the smallest has {count(least, 'row')})."
-        )
-        numbers = {"smallest": least}
-        return [Finding(Claim.NO_SUBGROUP, text, (), numbers, min(p), level.level), *open_]
-    where = f"the {'subgroup' if len(out) == 1 else 'subgroups'} {listed(out)}"
-    worst = max(q for name in out if (q := tested[name].p_adjusted) is not None)
-    step = NextStep(f"do not use the probabilities in {where}, or recalibrate on these rows alone")
-    found = Finding(
-        Claim.SUBGROUP,
-        f"{whose} is significantly miscalibrated in {where}.",
-        tuple(out),
-        {name: tested[name].decomposition.whole.miscalibration for name in out},
-        worst,
-        level.level,
-        step=step,
-    )
-    return [found, *open_]

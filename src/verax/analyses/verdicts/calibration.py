@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,10 @@ from verax.inference.estimates import weighted_holm
 from verax.inference.findings import Claim, Finding, Level, NextStep
 from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 
-# Gaps and slopes that are significant and smaller than these are called slight.
-SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
+# Gaps and slopes that are significant and smaller than these are called slight; a gap only if its O:E is in
+# the first range and the interval of that in the second.
+_SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
+_SLIGHT_RATIO, _SLIGHT_ENDS = (0.9, 1.1), (0.8, 1.25)
 # The miscalibration that tests should be able to see: a gap of claims (of rare outcomes, this part of their
 # share), a slope this far from 1, and this share of the score as miscalibration, each with a power of about
 # 80 %.
@@ -33,6 +36,8 @@ _POWER = 2.8
 # The least variance of claims near zero or one: it takes 60 rows without an error to show that at most 5 %
 # are wrong.
 _LEAST = 0.02
+# The quantile of the interval of an O:E that is called slightly off.
+_WIDTH = 1.96
 # With fewer rows of another outcome than the most frequent one, tests of all events and of a loss that is too
 # high reject calibrated forecasts of rare events in a tenth of the samples and more.
 FEWEST_RARER = 5
@@ -236,7 +241,7 @@ class _Judge:
         sure = self.evidence.overconfidence
         if not self._holds("top 0"):
             return []
-        slightly = "slightly " if abs(sure.gap) < SLIGHT_GAP else ""
+        slightly = "slightly " if slight(sure.claimed, sure.right, sure.p_value) else ""
         shares = two_shares(sure.claimed, "claimed", sure.right, "correct")
         claim = Claim.OVERCONFIDENT if sure.gap > 0 else Claim.UNDERCONFIDENT
         text = f"{self.whose} is {slightly}{side_of(sure.gap)} ({shares})."
@@ -248,15 +253,12 @@ class _Judge:
         off = [(i, bias) for i, bias in enumerate(evidence.biases) if self._holds(f"large {i}")]
         off.sort(key=lambda pair: -abs(pair[1].gap))
         # Where more is wrong, a slight bias of a class is not worth a sentence.
-        off = [pair for pair in off if not also or abs(pair[1].gap) >= SLIGHT_GAP]
+        off = [pair for pair in off if not also or not slight(*self._shares_of(pair[1]), pair[1].p_value)]
         findings: list[Finding] = []
         for i, bias in off[:_NAMED]:
-            event, claimed, happened = evidence.event(bias.position), bias.claimed, bias.happened
-            if evidence.ordered:
-                # Sums are of "at most" events.
-                claimed, happened = 1 - claimed, 1 - happened
+            event, (claimed, happened) = evidence.event(bias.position), self._shares_of(bias)
             high = claimed > happened
-            slightly = "slightly " if abs(bias.gap) < SLIGHT_GAP else ""
+            slightly = "slightly " if slight(claimed, happened, bias.p_value) else ""
             shares = two_shares(claimed, "forecast", happened, "observed")
             ratio = f", O:E {number(happened / claimed, 2)}" if claimed > 0 else ""
             side = f"{slightly}too {'high' if high else 'low'}"
@@ -271,6 +273,11 @@ class _Judge:
             claim = Claim.TOO_HIGH if high else Claim.TOO_LOW
             findings.append(self._finding(claim, text, f"large {i}", numbers, event))
         return findings
+
+    def _shares_of(self, bias: ClassBias) -> tuple[float, float]:
+        """The claim of an event, and how often it happened; of ordered classes sums are of "at most"."""
+        shares = bias.claimed, bias.happened
+        return (1 - shares[0], 1 - shares[1]) if self.evidence.ordered else shares
 
     def slopes(self, told: Set[str]) -> list[Finding]:
         """The event whose probabilities are too extreme, or not extreme enough; `told` names events."""
@@ -357,6 +364,24 @@ def _spread(whole: Components) -> float:
     return float(_POWER * np.std(drawn) / whole.score)
 
 
+def slight(claimed: float, happened: float, p_value: float | None) -> bool:
+    """Whether a gap between what was claimed and what happened is slight, and known to be.
+
+    The p-value tells the standard error.
+
+    >>> slight(0.42, 0.415, 1e-3), slight(0.02, 0.0114, 1e-3), slight(0.01, 0.0095, 0.6)
+    (True, False, False)
+    """
+    if not claimed > 0 or p_value is None or math.isnan(p_value):
+        return False
+    gap = abs(claimed - happened)
+    z = -NormalDist().inv_cdf(p_value / 2) if 0 < p_value < 1 else math.inf
+    reach = _WIDTH * gap / z if z > 0 else math.inf
+    ratio, ends = happened / claimed, ((happened - reach) / claimed, (happened + reach) / claimed)
+    inside = _SLIGHT_ENDS[0] <= ends[0] and ends[1] <= _SLIGHT_ENDS[1]
+    return gap < _SLIGHT_GAP and _SLIGHT_RATIO[0] <= ratio <= _SLIGHT_RATIO[1] and inside
+
+
 def side_of(gap: float) -> str:
     """Overconfident, or underconfident."""
     return "overconfident" if gap > 0 else "underconfident"
@@ -408,5 +433,5 @@ def claim_words(claim: ListClaim, level: Level) -> str:
         return "which may be chance"
     p = probability(claim.p_adjusted)
     shown = f"p {p}" if p.startswith("<") else f"p = {p}"
-    much = "slightly " if abs(claim.gap) < SLIGHT_GAP else ""
+    much = "slightly " if slight(claim.claimed, claim.happened, claim.p_value) else ""
     return f"{much}{side_of(claim.gap)} ({shown})"

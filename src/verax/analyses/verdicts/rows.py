@@ -33,7 +33,7 @@ from verax.scores.registry import RULES, compared_rules, name_of
 _PLACES = 20
 TESTED = (
     "Claims are tested in order: skill, leads, calibration, subgroups. Each is tested at {level}; "
-    "calibration at {less} if one before stays open, and subgroups at a fifth of the level of calibration. "
+    "calibration at {less} if one before stays open, and subgroups at {less}. "
     "Tests of one question share the level (Holm). Intervals are of each number alone."
 )
 
