@@ -91,6 +91,7 @@ REPLACED = {
     "WorseRecipe.take": "whether rows are read again",
     "Writer.plain": "files that no version writes",
     "_ListReduction._read": "how often lists are read",
+    "alarms.since_onset": "evidence of a certain size",
     "analysis.means_of": "which influences are asked for",
     "breakdown._bound": "which threads take part",
     "dask_engine.opened": "tables in parts of any order",
@@ -100,8 +101,8 @@ REPLACED = {
     "places.locate": "an emulated GPU",
     "scan.validate": "whether rows are compiled",
     "tour.digits": "a tour of one problem",
+    "stepbets._INFORMATION": "the bet with any stake",
     "vx.report": "an import that is undone",
-    "wording.since_onset": "evidence of a certain size",
 }
 
 

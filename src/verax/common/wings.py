@@ -44,7 +44,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class SavedCard:
+class CardKind:
     """A card that files hold in place of that of forecasts.
 
     Attributes
@@ -84,7 +84,7 @@ class Wing:
         What gives the heading, and the names with their meanings, of topics that `verax help` explains.
     saved : tuple of str
         Modules with summaries that files may keep.
-    cards : Mapping[str, SavedCard]
+    cards : Mapping[str, CardKind]
         Its cards that files hold, by the name of their entry.
     forms : tuple of str
         Forms of rows that it reads, as `scans.forms.Form` asks of them.
@@ -111,7 +111,7 @@ class Wing:
     definitions: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     saved: tuple[str, ...] = ()
-    cards: Mapping[str, SavedCard] = field(default_factory=dict)
+    cards: Mapping[str, CardKind] = field(default_factory=dict)
     forms: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ def commands() -> dict[str, tuple[Wing, Command]]:
     return {typed: (wing, command) for wing in wings() for typed, command in wing.commands.items()}
 
 
-def cards() -> dict[str, tuple[Wing, SavedCard]]:
+def cards() -> dict[str, tuple[Wing, CardKind]]:
     """The cards of all wings that files hold, by the names of their entries."""
     return {entry: (wing, card) for wing in wings() for entry, card in wing.cards.items()}
 

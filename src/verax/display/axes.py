@@ -102,7 +102,7 @@ class Axis:
         return (self.scaled(value) - low) / (high - low) if high > low else 0.5
 
     def written(self, ends: tuple[float, float], about: int) -> list[tuple[float, str]]:
-        """The places that are written, about so many numbers of them, with their texts."""
+        """The tick places, about the given number of them, with their texts."""
         if self.names:
             every = max(1, math.ceil(len(self.names) / about)) if self.ordered else 1
             return [(float(i), self.names[i]) for i in range(0, len(self.names), every)]

@@ -1,4 +1,4 @@
-"""Figures as data: marks over two axes, with the words and the numbers that stand beside them.
+"""Figures as data: marks over two axes, with their words and numbers.
 
 A result describes its figures once. matplotlib (`display.plots`), pages (`display.drawings`) and terminals
 (`display.textplots`) draw them from the description. Keys, hints and tables are made from the marks, so they
@@ -84,7 +84,7 @@ class Figure:
         return next((line for line in lines if line.colour == band.colour and numbers(line.x) == x), None)
 
     def bands_of(self, line: Line) -> list[Band]:
-        """The bands whose numbers stand beside those of a line; the first is the one that tables show."""
+        """The bands whose numbers belong to a line; the first is the one that tables show."""
         return [band for band in self.of_kind(Band) if self.line_of(band) is line]
 
     def key(self) -> list[Entry]:
@@ -319,7 +319,7 @@ def rows_figure(title: str, ranges: Ranges, x: Axis, label: str, *behind: Mark) 
 
 
 def widths(n: int, one: float, two: float, more: float) -> tuple[float, float]:
-    """The size of each of n square figures, by the number of columns that they stand in."""
+    """The size of each of n square figures, by the number of columns."""
     width = (one, two, more)[min(grid_shape(n)[1], 3) - 1]
     return width, width
 

@@ -22,7 +22,7 @@ Cells = dict[str, float | str]
 
 
 class Drawn(Protocol):
-    """The figure that marks stand in, as far as their numbers depend on it."""
+    """The figure of the marks, as far as their numbers depend on it."""
 
     @property
     def x(self) -> Axis: ...
@@ -142,7 +142,7 @@ class Points:
     shape : Shape
         How they look.
     labels : sequence of str
-        What stands beside them.
+        Their labels.
     shares : sequence of float
         How large their areas are; by default all have the same `size`, in points.
     """

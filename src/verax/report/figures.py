@@ -15,7 +15,7 @@ from verax.display.drawings import drawing, named, rows_height, swatch
 from verax.display.figures import Figure, Sheet
 from verax.display.marks import Ranges
 
-# At most so many points of a figure are told by pointer and arrow keys.
+# The most points of a figure that pointer and arrow keys tell.
 _MOST_TIPS = 120
 
 

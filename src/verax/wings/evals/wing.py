@@ -1,6 +1,6 @@
 """The wing of graded answers and evaluation logs."""
 
-from verax.common.wings import Command, SavedCard, Wing
+from verax.common.wings import CardKind, Command, Wing
 
 _GRADED = ("--grade", "--grade-range", "--answer", "--gold", "--confidence-column", "--ungraded")
 _ANSWERS = (*_GRADED, "--model-column", "--task", "--epoch")
@@ -35,9 +35,7 @@ WING = Wing(
     outputs={"merge": "cli.outputs:merge"},
     saved=("summaries",),
     cards={
-        "grades": SavedCard(
-            "graded answers", loads="result:card_from_bytes", shows="cli.merging:show_merged"
-        ),
+        "grades": CardKind("graded answers", loads="result:card_from_bytes", shows="cli.merging:show_merged"),
     },
     forms=("form:GRADED",),
     shapes=("reading.inspect:INSPECT_TOKENS",),

@@ -72,7 +72,7 @@ def log_tanh(z: Any) -> Floats:
     return np.asarray(math.log(2) - np.logaddexp(0.0, -2 * STAKES * np.asarray(z)[..., None]))
 
 
-class Spread:
+class BetSpread:
     """The variance of step means, predicted from earlier steps: one part between steps, one within."""
 
     def __init__(self, sums: Floats) -> None:
@@ -235,7 +235,7 @@ class StepBets:
     def _bet_joined(self, ready: Bools) -> None:
         """Bet on the steps that wait, for the claims that are ready."""
         means, squares = self._means(self.waiting, self.waiting_bins)
-        rows, spread = np.maximum(self.waiting[0], 1)[:, None], Spread(self.spread)
+        rows, spread = np.maximum(self.waiting[0], 1)[:, None], BetSpread(self.spread)
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = spread.variance(rows)
             known = ready[:, None] & (variance > 0)

@@ -53,7 +53,7 @@ class DecisionSection(Section[ThresholdCurves]):
         ]
 
     def scored(self, contents: Contents) -> list[str]:
-        """Rates of two classes, which stand beside their thresholds."""
+        """Rates of two classes, by threshold."""
         return [] if self._two(contents) is None else [name for name in RATES if name != "accuracy"]
 
     def conventions(self, contents: Contents) -> list[Placed[str]]:
