@@ -35,6 +35,7 @@ from covers import (  # noqa: F401
     repeated,
     rows_kept,
     sets,
+    shares,
     unforeseen,
 )
 from covers.claims import CLAIMS

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
 
 import verax as vx
@@ -106,10 +107,10 @@ def test_the_table():
         "verax scorecard: 3 rows, 4 ordered classes\n"
         "score       mean       95% interval  range    proper    what it is\n"
         f"{line}\n"
-        "brier     0.3533   0.0000 to 1.1057  0 to 2   strictly  squared error over the classes\n"
-        "rps       0.0522   0.0000 to 0.1264  0 to 1   strictly  squared error of the cumulative forecast\n"
-        "sa_rps    0.0389   0.0000 to 0.1093  0 to 1   no        squared expected distance from the outcome\n"
-        "accuracy  0.6667   0.2077 to 0.9385  0 to 1             share of right decisions\n"
+        "brier     0.3533   0.0050 to 2.0000  0 to 2   strictly  squared error over the classes\n"
+        "rps       0.0522   0.0058 to 0.1941  0 to 1   strictly  squared error of the cumulative forecast\n"
+        "sa_rps    0.0389   0.0016 to 0.1947  0 to 1   no        squared expected distance from the outcome\n"
+        "accuracy  0.6667   0.1320 to 0.9833  0 to 1             share of right decisions\n"
         "qwk       0.8571  -0.8167 to 0.9984  -1 to 1            quadratic kappa\n"
         "ec        0.3333   0.0085 to 5.7397  0 to 9             expected cost, quadratic costs\n"
         f"{line}\n"
@@ -207,9 +208,11 @@ def test_evaluate_on_torch(torch):
 def test_intervals_of_means_are_those_of_the_losses():
     y, p = forecasts(400, 3, ties=False)
     losses = vx.brier.samples(y, p)
-    half = 1.965927 * losses.std(ddof=1) / math.sqrt(400)
     low, high = vx.evaluate(y, p).scores["brier"].interval
-    assert (low, high) == pytest.approx((losses.mean() - half, losses.mean() + half), rel=1e-6)
+    # Gamma limits of so many effective losses; 1.965927 is the quantile of t with 399 degrees of freedom.
+    n = losses.mean() ** 2 / losses.var(ddof=1) * 400 * (1.959964 / 1.965927) ** 2
+    ends = stats.gamma.ppf(0.025, n) / n, stats.gamma.ppf(0.975, n + 1) / n
+    assert (low, high) == pytest.approx([losses.mean() * end for end in ends], rel=1e-6)
     wide = vx.evaluate(y, p, confidence=0.99).scores["brier"].interval
     assert wide[0] < low < high < wide[1]
 
@@ -381,8 +384,8 @@ def test_intervals_say_how_they_were_made_and_what_is_wrong_with_them():
     card = vx.evaluate(y, p, ordered=True, confidence=0.9)
     lines = {**card.scores, **card.metrics}
     assert {line.interval.confidence for line in lines.values()} == {0.9}
-    assert lines["brier"].interval.method == "t"
-    assert lines["accuracy"].interval.method == "Wilson"
+    assert lines["brier"].interval.method == "gamma"
+    assert lines["accuracy"].interval.method == "mid-P"
     assert lines["qwk"].interval.method == "bootstrap of confusion counts"
     assert lines["brier"].interval.caution == ""
     assert (lines["log_score"].interval.defined, lines["log_score"].interval.caution) == (
@@ -392,7 +395,8 @@ def test_intervals_say_how_they_were_made_and_what_is_wrong_with_them():
     assert card.to_dict()["scores"]["log_score"]["caution"] == "the mean is infinite"
     few = vx.evaluate(y[1:], p[1:], groups=np.arange(59) % 4)
     assert few.scores["brier"].interval.caution == "only 4 groups"
-    assert few.metrics["accuracy"].interval.method == "jackknife over 4 groups"
+    how = "mid-P over 4 groups (of one kind; errors of a group alike up to 0.68)"
+    assert few.metrics["accuracy"].interval.method == how
     assert "only 4 groups" in str(few)
     assert vx.evaluate(y[1:9], p[1:9]).scores["brier"].interval.caution == "only 8 rows"
     single = vx.evaluate(y, p, weights=np.eye(60)[1])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 import verax as vx
 from verax.analyses.comparison.references import FREQUENCIES
@@ -53,9 +54,13 @@ def test_the_number_of_groups_stands_beside_the_interval():
     groups = unequal(rng, 8)
     y, p = sample(rng, groups)
     card = vx.evaluate(y, p, groups=groups, ordered=True)
-    for line in lines(card).values():
-        assert (line.interval.method, line.interval.caution) == ("jackknife over 8 groups", "only 8 groups")
-    assert "jackknife over 8 groups (caution: only 8 groups)" in str(card)
+    how = {"accuracy": "mid-P over 8 groups (of", "zero_one": "mid-P over 8 groups (of"}
+    how |= dict.fromkeys(("qwk", "ec"), "jackknife over 8 groups")
+    for name, line in lines(card).items():
+        assert line.interval.method.startswith(how.get(name, "gamma over 8 groups"))
+        assert line.interval.caution == "only 8 groups"
+    assert "Intervals: over 8 groups: means: gamma; shares: mid-P" in str(card)
+    assert "(caution: only 8 groups)" in str(card)
     difference = vx.compare(y, {"a": p, "b": p[:, ::-1]}, rule="brier", groups=groups).differences["brier"][0]
     assert difference.interval.caution == "only 8 groups"
 
@@ -141,23 +146,24 @@ def test_zero_one_and_accuracy_have_mirrored_intervals():
 
 
 @pytest.mark.long
-def test_means_of_heavy_tails_are_marked_where_the_interval_does_not_cover():
+def test_means_of_heavy_tails_are_marked_and_covered_better_than_by_t():
     rng = np.random.default_rng(0)
     z = rng.normal(0, 2.5, 300_000)
     truth = np.logaddexp(0, -3 - z)
     marks = {}
     for n, n_runs in ((30, 250), (2000, 100)):
-        marked = covered = 0
+        marked = covered = by_t = 0
         for _ in range(n_runs):
             p = 1 / (1 + np.exp(-3 - rng.normal(0, 2.5, n)))
-            line = vx.evaluate(np.ones(n, int), np.column_stack([1 - p, p]), rules=["log_score"]).scores[
-                "log_score"
-            ]
+            card = vx.evaluate(np.ones(n, int), np.column_stack([1 - p, p]), rules=["log_score"])
+            line = card.scores["log_score"]
+            error, freedom = card.error_of(line)
+            by_t += abs(line.mean - truth.mean()) <= stats.t.ppf(0.975, freedom) * error
             marked += line.interval.caution.startswith("heavy tails")
             covered += line.interval.low <= truth.mean() <= line.interval.high
-        marks[n] = marked / n_runs, covered / n_runs
+        marks[n] = marked / n_runs, covered / n_runs, by_t / n_runs
     assert marks[30][0] > 0.8
-    assert marks[30][1] < 0.9
+    assert marks[30][1] > 0.91 > 0.9 > marks[30][2]
     assert marks[2000][0] < 0.01
     assert marks[2000][1] > 0.92
 

@@ -43,6 +43,11 @@ def rows():
     return *sample(rng, league, date), np.array([f"league {i}" for i in range(12)])[league], date
 
 
+def errors(card):
+    """The standard errors of the means on a card."""
+    return np.array([card.error_of(line)[0] for line in card.scores.values()])
+
+
 def lines(card):
     return {**card.scores, **card.metrics}
 
@@ -55,27 +60,32 @@ def jackknife(value, groups):
     return ((left_out - whole) ** 2).sum() * (len(labels) - 1) / len(labels)
 
 
-@pytest.mark.parametrize("name", ["brier", "accuracy", "qwk"])
+def unbiased(losses, groups):
+    """The variance of the mean loss over groups, each square over one minus the share of its rows (CR2)."""
+    n, whole, labels = len(losses), losses.mean(), np.array(groups)
+    variance = 0.0
+    for label in sorted(set(groups)):
+        own = losses[(labels == label) if labels.ndim == 1 else (labels == label).all(axis=1)]
+        variance += ((own - whole).sum() / n) ** 2 / (1 - len(own) / n)
+    return variance
+
+
+@pytest.mark.parametrize("name", ["brier", "qwk"])
 def test_variances_are_those_of_the_definition(rows, name):
     y, p, league, date = rows
-    values = {
-        "brier": lambda kept: vx.brier(y[kept], p[kept]),
-        "accuracy": lambda kept: (y[kept] == p[kept].argmax(axis=1)).mean(),
-        "qwk": lambda kept: vx.kappa(y[kept], p[kept].argmax(axis=1), n_classes=3),
-    }
-    first, second, pairs = (
-        jackknife(values[name], groups)
-        for groups in (list(league), list(date), list(zip(league, date, strict=True)))
-    )
-    variance = max(first + second - pairs, first, second)
+    kinds = (list(league), list(date), [(a, str(b)) for a, b in zip(league, date, strict=True)])
     card = vx.evaluate(y, p, groups=[league, date], ordered=True)
     if name == "qwk":
+
+        def value(kept):
+            return vx.kappa(y[kept], p[kept].argmax(axis=1), n_classes=3)
+
+        first, second, pairs = (jackknife(value, groups) for groups in kinds)
         found = card._intervals.metric_errors[0][[m.name for m in card.count_metrics].index("qwk")]
     else:
-        found = card._intervals.group_errors[0][
-            0 if name == "accuracy" else 1 + list(card.scores).index(name)
-        ]
-    assert found == pytest.approx(variance, rel=1e-9)
+        first, second, pairs = (unbiased(vx.brier.samples(y, p), groups) for groups in kinds)
+        found = card.error_of(card.scores["brier"])[0] ** 2
+    assert found == pytest.approx(max(first + second - pairs, first, second), rel=1e-9)
 
 
 def test_against_statsmodels():
@@ -94,20 +104,25 @@ def test_against_statsmodels():
 def test_groups_within_groups_are_the_larger_ones(rows):
     y, p, league, date = rows
     pairs = np.char.add(league, date.astype(str))
-    nested = vx.evaluate(y, p, groups=[league, pairs])
-    variance, _ = nested._intervals.group_errors
-    coarse, fine = (vx.evaluate(y, p, groups=g)._intervals.group_errors[0] for g in (league, pairs))
-    assert variance == pytest.approx(np.maximum(coarse, fine), rel=1e-9)
+    nested, *apart = (errors(vx.evaluate(y, p, groups=g)) for g in ([league, pairs], league, pairs))
+    assert nested == pytest.approx(np.maximum(*apart), rel=1e-9)
 
 
 def test_variances_are_no_less_than_those_of_either_kind(rows):
     y, p, league, date = rows
     card = vx.evaluate(y, p, groups=[league, date], ordered=True)
     for groups in (league, date):
-        variances = vx.evaluate(y, p, groups=groups, ordered=True)._intervals.group_errors[0]
-        assert (card._intervals.group_errors[0] >= variances * (1 - 1e-12)).all()
+        of_kind = vx.evaluate(y, p, groups=groups, ordered=True)
+        assert (errors(card) >= errors(of_kind) * (1 - 1e-12)).all()
+    alike = "(each of one kind; errors of a group alike up to "
     for line in lines(card).values():
-        assert line.interval.method == "jackknife over 12 and 25 groups"
+        assert line.interval.method.partition(alike)[0] in (
+            *(
+                "mid-P over 12 and 25 groups ",
+                "gamma over 12 and 25 groups",
+                "jackknife over 12 and 25 groups",
+            ),
+        )
         assert line.interval.caution in ("", "heavy tails: a few of the 12 and 25 groups dominate the mean")
 
 
@@ -115,7 +130,8 @@ def test_few_groups_of_either_kind_are_a_caution(rows):
     y, p, league, date = rows
     card = vx.evaluate(y, p, groups=[league, date % 7])
     assert card.scores["brier"].interval.caution == "only 12 and 7 groups"
-    assert "jackknife over 12 and 7 groups (caution: only 12 and 7 groups)" in str(card)
+    assert "over 12 and 7 groups: means: gamma; shares: mid-P" in str(card)
+    assert "(caution: only 12 and 7 groups)" in str(card)
 
 
 def test_every_form_of_two_labels_per_row(rows):

@@ -74,13 +74,16 @@ def test_the_interval_is_the_sandwich():
     variance = (w**2 * (loss - mean) ** 2).sum() / w.sum() ** 2 * 48 / 47
     effective = w.sum() ** 2 / (w**2).sum()
     card = vx.evaluate(y, p, weights=w)
-    from scipy.stats import t
+    from scipy.stats import gamma, norm, t
 
-    half = t.ppf(0.975, effective - 1) * np.sqrt(variance)
+    # Gamma limits with the relative error of the sandwich, and its degrees of freedom.
+    losses = mean**2 / variance * (norm.ppf(0.975) / t.ppf(0.975, effective - 1)) ** 2
+    ends = mean / losses * gamma.ppf(0.025, losses), mean / losses * gamma.ppf(0.975, losses + 1)
     assert card.effective_rows == pytest.approx(effective)
-    assert card.scores["brier"].interval == pytest.approx((mean - half, mean + half), rel=1e-9)
+    assert card.error_of(card.scores["brier"]) == pytest.approx((variance**0.5, effective - 1))
+    assert card.scores["brier"].interval == pytest.approx(ends, rel=1e-9)
     model = vx.compare(y, {"a": p, "b": p[::-1]}, rule="brier", weights=w).models["brier"]
-    assert next(m for m in model if m.name == "a").interval == pytest.approx((mean - half, mean + half))
+    assert next(m for m in model if m.name == "a").interval == pytest.approx(ends)
 
 
 def test_large_tables_of_weighted_rows_agree_with_small_ones():

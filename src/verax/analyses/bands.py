@@ -64,11 +64,13 @@ class ThresholdCells:
         """The number of models."""
         return int(self.places.shape[1])
 
-    def states(self, cells: slice, n_thresholds: int) -> Any:
-        """The state of some cells at each threshold, (C, T): bits for each model, then for the outcome."""
-        numbers = np.repeat(self.happened[cells, None].astype(np.int8), n_thresholds, axis=1)
+    def states(self, cells: slice, n_thresholds: int, first: int = 0) -> Any:
+        """The state of some cells at each threshold from the first on, (C, T): bits for each model, then for
+        the outcome.
+        """
+        numbers = np.repeat(self.happened[cells, None].astype(np.int8), n_thresholds - first, axis=1)
         for place in self.places[cells].T:
-            numbers = 2 * numbers + (np.arange(n_thresholds) < place[:, None])
+            numbers = 2 * numbers + (np.arange(first, n_thresholds) < place[:, None])
         return numbers
 
     def blocks(self, n_thresholds: int) -> Iterator[slice]:
@@ -142,16 +144,16 @@ class States:
         share, squares = ((column * among).sum(axis=0) for column in (self.share, self.squares))
         return np.asarray(np.divide(share**2, squares, out=np.zeros_like(share), where=squares > 0))
 
-    def effective_groups(self, among: Bools) -> Floats:
-        """The effective number of groups with rows in some of the states at each threshold, (T,)."""
-        states = self.cells.states(slice(None), self.n_thresholds)
-        inside = np.broadcast_to(among, self.share.shape)[states, np.arange(self.n_thresholds)].astype(float)
-        total, squares = np.zeros(self.n_thresholds), np.zeros(self.n_thresholds)
-        for members, _ in _by_groups(self.cells.groups):
-            sums = members @ inside
-            total += sums.sum(axis=0)
-            squares += (sums**2).sum(axis=0)
-        return np.asarray(np.divide(total**2, squares, out=np.ones_like(total), where=squares > 0))
+    def by_group(self, hit: Bools, among: Bools) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Some thresholds, and there the weights (G, t) of each group in two kinds of states."""
+        groups = self.cells.groups
+        step = max(1, _HELD // max(groups.shape[0], 1))
+        for first in range(0, self.n_thresholds, step):
+            at = slice(first, min(first + step, self.n_thresholds))
+            states = self.cells.states(slice(None), at.stop, first)
+            columns = (np.broadcast_to(kind, (len(self.share), 1)) for kind in (hit, among))
+            sums = [groups @ column[states, 0].astype(float) for column in columns]
+            yield at, np.asarray(sums[0]), np.asarray(sums[1])
 
     def rows(self, among: Bools) -> Floats:
         """The number of independent rows that tell as much about each share as these rows do, (S, T).

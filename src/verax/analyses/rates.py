@@ -1,9 +1,9 @@
 """Sensitivity, specificity, predictive values and what follows from them, at every threshold of a grid.
 
 Each is a function of the shares of four kinds of rows: true and false alarms, misses, and rows rightly left
-alone. Shares among some of the rows have Wilson's intervals, with the effective number of rows. F1 is a
-monotone function of such a share; sums and ratios of shares, and differences of models, combine the limits of
-their terms (MOVER, Zou and Donner 2008, doi:10.1002/sim.3095; ratios: Donner and Zou 2012,
+alone. Shares among some of the rows have mid-P limits, with the effective number of rows. F1 is a monotone
+function of such a share; sums and ratios of shares, and differences of models, combine the limits of their
+terms (MOVER, Zou and Donner 2008, doi:10.1002/sim.3095; ratios: Donner and Zou 2012,
 doi:10.1177/0962280210383082). So no interval collapses where a share is 0 or 1.
 """
 
@@ -12,26 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from verax.analyses.bands import States
 from verax.common.caching import cached_property
 from verax.inference.bootstrap import widest
-from verax.inference.intervals import Interval, t_quantile
+from verax.inference.estimated import shares_over_groups
+from verax.inference.intervals import FewGroups, Interval
 from verax.inference.products import sum_of_products
+from verax.inference.shares import Shares, effective_rows, falling_root
 from verax.inputs.arrays import Bools, Floats
 from verax.scores.metrics import METRICS, DecisionMetric
 
 # Shares that are nearer to 0 or 1 are rounding.
 _NOTHING = 1e-12
-# A design effect is the usual one as far as fewer rows than this number, in effect, are on one side.
-_FEW = 2.0
-# The range of a quantile is divided into these steps, round after round.
-_STEPS, _ROUNDS = np.linspace(0, 1, 101), 5
-# Quantiles beyond this have p-values of zero.
-_FAR = 40.0
 
 
 # In the order in which they are shown.
@@ -52,12 +47,12 @@ SHARES: dict[str, tuple[_Mask, _Mask]] = {
 }
 
 
-def quantile_of(states: States, confidence: float) -> float:
-    """The standard errors that limits are away: of the normal distribution, with groups of Student's t."""
+def tail_of(states: States, quantile: float) -> float:
+    """The chance beyond this number of standard errors: of the normal, with groups of Student's t."""
+    from scipy.special import ndtr, stdtr
+
     units = states.cells.units
-    if units.grouped:
-        return t_quantile(units.freedom, confidence)
-    return -NormalDist().inv_cdf((1 - confidence) / 2)
+    return float(stdtr(units.freedom, -quantile) if units.grouped else ndtr(-quantile))
 
 
 def rate_interval(
@@ -71,35 +66,16 @@ def rate_interval(
 
 
 @dataclass(frozen=True)
-class RateShare:
-    """A share among some rows at T thresholds.
+class RateShare(Shares):
+    """A share among some rows at T thresholds, with the number of independent rows that tell as much.
 
     Attributes
     ----------
-    value, n : arrays of shape (T,)
-        The share, and the number of independent rows that tell as much about it.
     slopes : array of shape (S, T)
         Its derivatives by the shares of the states.
     """
 
-    value: Floats
-    n: Floats
     slopes: Floats
-
-    def limits(self, quantile: float | Floats) -> Floats:
-        """Wilson's limits, (2, T)."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            pull = quantile * quantile / self.n
-            scale = 1 + pull
-            centre = (self.value + pull / 2) / scale
-            half = np.sqrt(np.maximum(self.value * (1 - self.value), 0.0) * pull + pull * pull / 4) / scale
-        ends = np.empty((2, *half.shape))
-        np.maximum(centre - half, 0.0, out=ends[0])
-        np.minimum(centre + half, 1.0, out=ends[1])
-        # Rounding must not put a share of 0 or 1 outside of its own limits.
-        ends[0, ..., self.value <= _NOTHING] = 0.0
-        ends[1, ..., self.value >= 1 - _NOTHING] = 1.0
-        return ends
 
 
 # A share, given by its name, corrected for the choice of a threshold on the same rows.
@@ -117,11 +93,15 @@ class Rates:
         Which of the models of the states.
     choice : callable, optional
         Corrects shares for the choice of the threshold on the same rows.
+    few : float, "unseen" or None
+        What is assumed of groups.
     """
 
-    def __init__(self, states: States, model: int = 0, choice: Choice | None = None) -> None:
+    def __init__(
+        self, states: States, model: int = 0, choice: Choice | None = None, few: FewGroups = None
+    ) -> None:
         self.states: States = states
-        self._choice = choice
+        self._choice, self._few = choice, few
         self._acts, self._happened = states.acts[model], states.happened
         self._found: dict[str, RateShare] = {}
 
@@ -150,16 +130,16 @@ class Rates:
         both = self.slopes("sensitivity") + self.slopes("specificity")
         return both / 2 if name == "balanced_accuracy" else both
 
-    def limits(self, name: str, quantile: float | Floats) -> Floats:
-        """Confidence limits, (2, T)."""
+    def limits(self, name: str, tail: float | Floats) -> Floats:
+        """Confidence limits, (2, T), with this chance beyond each."""
         if self.states.cells.units.n < 2:
             return np.full((2, self.states.n_thresholds), np.nan)
         if name in SHARES:
-            return self.share(name).limits(quantile)
+            return self.share(name).limits(tail)
         if name == "f1":
-            return _f1(self.share("jaccard").limits(quantile))
+            return _f1(self.share("jaccard").limits(tail))
         sens, spec = self.share("sensitivity"), self.share("specificity")
-        ends = sens.limits(quantile), spec.limits(quantile)
+        ends = sens.limits(tail), spec.limits(tail)
         if name in ("youden", "balanced_accuracy"):
             youden = _sum_limits((sens.value, spec.value), ends, self._correlation) - 1
             return youden if name == "youden" else (youden + 1) / 2
@@ -193,32 +173,17 @@ class Rates:
         slopes = (hit - value * among) / total
         right, wrong = ((states.squares * mask).sum(axis=0) for mask in (hit, miss))
         kish = total**2 / (right + wrong)
-        spread = (right * (1 - value) ** 2 + wrong * value**2) / total**2
-        between = (value > 0) & (value < 1)
-        effect = np.where(between, kish * spread / np.where(between, value * (1 - value), 1.0), 1.0)
-        # Of few rows on one side, the weights of others tell more about the variance than their own.
-        n = kish / _shrunk(effect, np.ones(len(kish)), value, kish)
+        n = effective_rows(value, kish, (right * (1 - value) ** 2 + wrong * value**2) / total**2)
+        freedom = np.full_like(n, math.inf)
         if states.cells.units.grouped and states.cells.units.n > 1:
-            n = n / self._effect(value, n, kish, slopes, among)
-        return RateShare(value, n, slopes)
-
-    def _effect(self, value: Floats, n: Floats, kish: Floats, slopes: Floats, among: Bools) -> Floats:
-        """The design effect of groups, (T,): how many rows tell as much as one independent row.
-
-        It is that of the variance over groups, and as far as few rows are on one side, the largest possible
-        one, by which each group counts as a row.
-        """
-        variance = covariance(self.states, slopes, slopes)
-        most = np.maximum(kish / self.states.effective_groups(among), 1.0)
-        between = (value > 0) & (value < 1)
-        effect = np.where(between, variance * n / np.where(between, value * (1 - value), 1.0), most)
-        return _shrunk(effect, most, value, n)
-
-
-def _shrunk(effect: Floats, usual: Floats, value: Floats, n: Floats) -> Floats:
-    """A design effect, (T,), and as far as few of n rows are on one side of a share, the usual one."""
-    known = np.minimum(value, 1 - value) * n
-    return np.asarray((known * effect + _FEW * usual) / (known + _FEW))
+            n = n.copy()
+            for at, hits, rows in states.by_group(hit, among):
+                scale = n[at] / total[at]
+                some = np.isfinite(scale)
+                unit = np.where(some, scale, 0.0)
+                shares = shares_over_groups(value[at], n[at], hits * unit, rows * unit, self._few)
+                n[at], freedom[at] = shares.n, shares.freedom
+        return RateShare(value, n, freedom, slopes)
 
 
 def covariance(states: States, first: Floats, second: Floats) -> Floats:
@@ -249,30 +214,29 @@ class Gaps:
         """The differences, (T,)."""
         return self._first.value(name) - self._second.value(name)
 
-    def limits(self, name: str, quantile: float | Floats) -> Floats:
-        """Their confidence limits, (2, T)."""
+    def limits(self, name: str, tail: float | Floats) -> Floats:
+        """Their confidence limits, (2, T), with this chance beyond each."""
         if name not in self._together:
             slopes = self._first.slopes(name), self._second.slopes(name)
             self._together[name] = -correlation(self._states, *slopes)
-        ends = self._first.limits(name, quantile), -self._second.limits(name, quantile)[::-1]
+        ends = self._first.limits(name, tail), -self._second.limits(name, tail)[::-1]
         values = self._first.value(name), -self._second.value(name)
         return _sum_limits(values, ends, self._together[name])
 
     def p_values(self, name: str) -> Floats:
-        """Two-sided p-values, (T,): one minus the confidence at which a limit is zero."""
-        from scipy.special import ndtr, stdtr
+        """Two-sided p-values, (T,): twice the chance beyond a limit that is zero."""
+        from scipy.special import ndtr
 
-        units, gap = self._states.cells.units, self.value(name)
-        low, high = np.zeros(len(gap)), np.full(len(gap), _FAR)
-        at = np.arange(len(gap))
-        for _ in range(_ROUNDS):
-            tried = low + (high - low) * _STEPS[:, None]
-            ends = self.limits(name, tried)
-            beyond = np.where(gap > 0, ends[0] > 0, ends[1] < 0).sum(axis=0)
-            low = tried[np.maximum(beyond - 1, 0), at]
-            high = tried[np.minimum(beyond, len(_STEPS) - 1), at]
-        tail = stdtr(units.freedom, -high) if units.grouped else ndtr(-high)
-        p = np.where(np.abs(gap) <= _NOTHING, 1.0, np.minimum(2 * tail, 1.0))
+        gap = self.value(name)
+        sign = np.where(gap > 0, 1.0, -1.0)
+
+        def inside(z: Floats) -> Floats:
+            """How far the limit nearer to zero is from it, (T,), at these normal quantiles."""
+            low, high = self.limits(name, ndtr(-z))
+            return np.asarray(np.where(gap > 0, low, high) * sign)
+
+        z = falling_root(inside, np.where(np.isnan(gap), 0.0, np.abs(gap)))
+        p = np.where(np.abs(gap) <= _NOTHING, 1.0, np.minimum(2 * ndtr(-z), 1.0))
         return np.where(np.isnan(gap), np.nan, p)
 
 

@@ -26,6 +26,8 @@ from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
+from verax.inference.estimated import MeanEstimate, ShareEstimate, mean_over_groups, rows_without_errors
+from verax.inference.intervals import FewGroups
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
@@ -187,6 +189,43 @@ class UnitSums(Summary, kind="sums over units"):
         weight = self.groups[:, 0]
         n, squares = int(np.count_nonzero(weight)), float(weight @ weight)
         return CountedUnits.of(n, self.total, squares, in_groups=True)
+
+    def share(self, block: int, column: int = 0, few: FewGroups = None) -> ShareEstimate:
+        """The mean of a column of zeros and ones, as a share of rows."""
+        share = min(max(float(self.first.high[block, column]) / self.total, 0.0), 1.0)
+        of_rows = ShareEstimate.of_rows(share, self._kish, self._square(block, column), self.n)
+        if self.groups is None:
+            return of_rows
+        kinds = [self._by_group(block, column)]
+        return ShareEstimate.over_groups(kinds, float(of_rows.shares.n), self.units.n, few)
+
+    def mean_of(self, block: int, bounds: tuple[float, float], column: int = 0) -> MeanEstimate:
+        """The mean of a column of numbers within bounds."""
+        mean, units, n = float(self.mean[block, column]), self.units, self._kish
+        variance, freedom = float(self.covariance[block, column, column]), units.freedom
+        if self.groups is None:
+            return MeanEstimate(mean, variance, freedom, bounds, n, "", units.caution)
+        sums, weight = self._by_group(block, column)
+        of_rows = self._square(block, column) / (1 - 1 / n)
+        variance, freedom = mean_over_groups([(sums, weight)], mean, of_rows)
+        n = rows_without_errors([weight], n) if mean in bounds else n
+        return MeanEstimate(mean, variance, freedom, bounds, n, f" over {units.n:,} groups", units.caution)
+
+    @property
+    def _kish(self) -> float:
+        """The effective number of rows."""
+        return self.total**2 / float(self.weight.high[1])
+
+    def _square(self, block: int, column: int) -> float:
+        """The sum over rows of squares of weights times deviations, over the squared weight of all."""
+        mean, square = float(self.first.high[block, column]) / self.total, float(self.weight.high[1])
+        cross, second = self.cross.high[block, column], self.second.high[block, column, column]
+        return max(float(second - 2 * mean * cross + mean**2 * square), 0.0) / self.total**2
+
+    def _by_group(self, block: int, column: int) -> tuple[Floats, Floats]:
+        """The sums of a column over groups, and the weights of these."""
+        assert self.groups is not None
+        return self.groups[:, 1 + block * self.first.high.shape[1] + column], self.groups[:, 0]
 
     @property
     def covariance(self) -> Floats:

@@ -17,6 +17,7 @@ from verax.cli.opening import Opened
 from verax.cli.output import check_report, save_report, show
 from verax.cli.require import Bound
 from verax.errors import InputError
+from verax.inference.intervals import FewGroups
 from verax.scores.base import Rule
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class CardQuestion:
         Whether there is to be a report; whether the rows may be a part of more.
     plan : mapping
         Confidence, seed and what weights are.
+    few_groups : float, "unseen" or None
+        What is assumed of the groups of shares.
     """
 
     rules: Sequence[Rule]
@@ -57,6 +60,7 @@ class CardQuestion:
     page: bool = False
     part: bool = False
     plan: Mapping[str, Any] = field(default_factory=dict)
+    few_groups: FewGroups = None
 
     def of(self, rows: Opened) -> CardAnswer:
         """The answer."""
@@ -70,7 +74,8 @@ class CardQuestion:
             scored_rows.handle.shard = True
 
         def scored(handle: Any) -> Tally:
-            return Tally.of(handle, rules=list(self.rules), ordered=self.ordered, **plan)
+            how: dict[str, Any] = {"ordered": self.ordered, "few_groups": self.few_groups, **plan}
+            return Tally.of(handle, rules=list(self.rules), **how)
 
         def reported(handle: Any) -> Report:
             from verax.report import Report

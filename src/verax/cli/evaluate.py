@@ -12,6 +12,7 @@ from verax.cli.app import app, handed_over
 from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import Bound, Require, Strictly, read_bounds
+from verax.inference.intervals import FewGroups, check_few_groups
 from verax.inputs.reading import Reading
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
@@ -42,6 +43,14 @@ def evaluate(
     require: Require = None,
     require_interval: Strictly = False,
     confidence: options.Confidence = 0.95,
+    few_groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Largest correlation of the errors of a group, from 0 to 1, for intervals of shares. Or "
+            "unseen: groups may be unlike all that were seen. By default 0.2, more in small groups.",
+        ),
+    ] = None,
     seed: options.Seed = 0,
     as_json: Json = False,
     html: options.Html = None,
@@ -71,7 +80,8 @@ def evaluate(
     rules = _rules(rule, bounds, reading.ordered, lists=opened.lists)
     ordered = not opened.lists and needs_order(rules, ordered=reading.ordered)
     plan = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
-    question = CardQuestion(rules, bounds, rule, reading.ordered, least, bootstrap, plan=plan)
+    few = None if few_groups is None else few_groups_of(few_groups)
+    question = CardQuestion(rules, bounds, rule, reading.ordered, least, bootstrap, plan=plan, few_groups=few)
     rows = opened.in_order(ordered)
     if dry_run:
         from verax.cli.costs import show_costs
@@ -79,6 +89,15 @@ def evaluate(
         show_costs(rows, replace(question, page=html is not None, part=save is not None), as_json=as_json)
         return
     show_card(rows, question, html=html, save=save, as_json=as_json, scale=reading.scale)
+
+
+def few_groups_of(text: str) -> FewGroups:
+    """What is assumed of groups, from what was typed."""
+    try:
+        few: object = float(text)
+    except ValueError:
+        few = text
+    return check_few_groups(few)
 
 
 def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool, *, lists: bool) -> list[Rule]:

@@ -83,10 +83,13 @@ class Bound:
         if self.on_calibration:
             assert calibration is not None
             score = calibration.measures[self.name]
+            interval = score.interval
         else:
             score = self._line(card)
-        value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
-        return BoundCheck(self, value, is_met(self, value))
+            interval = score.interval if score.guaranteed is None else score.guaranteed
+        value = {"mean": score.mean, "low": interval[0], "high": interval[1]}[self.end]
+        guaranteed = self.end != "mean" and interval is not score.interval
+        return BoundCheck(self, value, is_met(self, value), "Clopper-Pearson" if guaranteed else "")
 
     def _line(self, card: Scorecard) -> CardLine:
         """The line of the card that it is about."""
@@ -148,14 +151,16 @@ def is_met(bound: Bound, value: float) -> bool:
 
 @dataclass(frozen=True)
 class BoundCheck:
-    """A requirement with the value that was found."""
+    """A requirement with the value that was found, and by which interval where cards show another one."""
 
     bound: Bound
     value: float
     met: bool
+    interval: str = ""
 
     def __str__(self) -> str:
         what = self.bound.name if self.bound.end == "mean" else f"{self.bound.end} end of {self.bound.name}"
+        what += f" ({self.interval})" if self.interval else ""
         result = "has no interval" if math.isnan(self.value) else f"is {self.value:.6g}"
         return f"{'met   ' if self.met else 'FAILED'}  {self.bound.text}: {what} {result}"
 

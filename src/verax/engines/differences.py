@@ -246,9 +246,14 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         skewed_freedom, skewness = shapes_over(self.labels, sums)
         return math.sqrt(variance[0]), float(np.max(freedom)), float(skewness[0]), float(skewed_freedom[0])
 
-    def _errors_of_rows(self, copies: bool) -> tuple[Floats, float]:
+    def row_variances(self, *, copies: bool = False) -> Floats:
+        """The variance of every mean over independent rows (`copies`: of repeated rows)."""
         squares, n = self.squares, float(self.n_positive)
         if copies:
             squares, n = self.moments.scaled(math.ldexp(1.0, -self.exponent)), self.weight
+        return sandwich(self.moments, squares, n)[1:]
+
+    def _errors_of_rows(self, copies: bool) -> tuple[Floats, float]:
         with np.errstate(invalid="ignore"):
-            return np.sqrt(sandwich(self.moments, squares, n)[1:]), self.effective_rows(copies=copies) - 1
+            errors = np.sqrt(self.row_variances(copies=copies))
+        return errors, self.effective_rows(copies=copies) - 1

@@ -1,4 +1,4 @@
-"""Right or wrong answers: intervals of the share that is wrong, and exact tests of paired differences."""
+"""Right or wrong answers: exact tests of paired differences, and their intervals."""
 
 from __future__ import annotations
 
@@ -7,55 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
 from verax.engines.differences import PairedTally
 from verax.engines.pieces import all_pairs
-from verax.inference.estimates import Estimate
-from verax.inference.intervals import Interval, Resampling, bounded, padded, wilson
+from verax.inference.intervals import Interval
+from verax.inference.modelmeans import right_or_wrong
 
 # Where fewer answers than this differ, the t test of their difference is not to be trusted.
 _FEW_DIFFER = 30
 # How often the bracket of a limit is halved.
 _HALVED = 60
-
-
-def mean_in_range(
-    tally: PairedTally,
-    column: int,
-    bounds: tuple[float, float],
-    estimate: Estimate,
-    confidence: float,
-    *,
-    in_time: bool = False,
-) -> Interval:
-    """The interval of a mean loss from zero to its upper bound, which does not collapse at them.
-
-    Wilson's for answers that are right or wrong; else a t interval like it, over rows, groups or, with
-    `in_time`, a series. Estimates outside the bounds keep their t intervals.
-    """
-    loss, most = float(estimate.mean[column]), bounds[1]
-    if not in_time and _right_or_wrong(tally, column, most):
-        z = NormalDist().inv_cdf((1 + confidence) / 2)
-        low, high = wilson(loss / most, tally.n_positive, z, confidence)
-        return Interval(low * most, high * most, method="Wilson", confidence=confidence)
-    like = estimate.intervals(confidence)[column]
-    if not like.defined or not bounds[0] <= loss <= most:
-        return like
-    freedom = float(np.broadcast_to(estimate.freedom, estimate.mean.shape)[column])
-    variance = padded(float(estimate.error[column]) ** 2, loss, freedom + 1, bounds)
-    interval = bounded(loss, variance, freedom, freedom + 1, bounds, Resampling(confidence))
-    return interval.by(interval.method, like.caution)
-
-
-def _right_or_wrong(tally: PairedTally, column: int, most: float) -> bool:
-    """Whether all losses are zero or the greatest one, over rows without groups that count alike."""
-    weight, squares = (float(moments.weight.high[0]) for moments in (tally.moments, tally.squares))
-    alike = math.isclose(weight * weight, tally.n_positive * squares, rel_tol=1e-9)
-    if tally.labels is not None or not alike:
-        return False
-    share, std = tally.means[column] / most, float(tally.moments.std[1 + column]) / most
-    return math.isclose(std * std, share * (1 - share), rel_tol=1e-9, abs_tol=1e-12)
 
 
 @dataclass(frozen=True)
@@ -88,7 +48,7 @@ class Discordant:
     @classmethod
     def of(cls, tally: PairedTally, most: float) -> list[Discordant | None]:
         """The counts of each pair; None if enough answers differ, or some are not right or wrong."""
-        plain = [_right_or_wrong(tally, i, most) for i in range(tally.n_models)]
+        plain = [right_or_wrong(tally, i, most) for i in range(tally.n_models)]
         pairs: list[Discordant | None] = []
         for c, (a, b) in enumerate(all_pairs(tally.n_models), tally.n_models):
             mean, std = float(tally.means[c]) / most, float(tally.moments.std[1 + c]) / most

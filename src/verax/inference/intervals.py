@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypedDict, cast, get_args
+from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
 import numpy as np
 
 from verax.common.checks import check_choice, check_count, check_number, is_whole
 from verax.common.strictjson import number, plain
 from verax.errors import InputError, passing, show
+from verax.inference.shares import between
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 
@@ -31,6 +32,10 @@ _ROUNDING = 1e-12
 _PAD = 0.25
 # What weights say: how much a row stands for, or how often it was seen.
 WeightsAre = Literal["importance", "counts"]
+# How groups are thought of: as of one kind, whose errors are alike up to a correlation that may be stated, or
+# as if there might be kinds that were not seen.
+FewGroups = float | Literal["unseen"] | None
+UNSEEN = "unseen"
 # From this many degrees of freedom on, the expansion of the t quantile is as exact as a double.
 _MANY = 1000
 # More bootstrap replicates than this are refused: they would only fill memory.
@@ -47,7 +52,7 @@ class Interval(tuple[float, float]):
     high : float
         Upper end; NaN if there is no interval.
     method : str, default ""
-        Method: "t", "Wilson", "jackknife over 40 groups".
+        Method: "t", "mid-P", "gamma over 40 groups".
     confidence : float, default 0.95
         Confidence level: the share of such intervals that should cover the true value.
     caution : str, default ""
@@ -260,6 +265,7 @@ class Resampled(TypedDict):
     replicates: int
     seed: int
     weights_are: WeightsAre
+    few_groups: NotRequired[float | Literal["unseen"]]
     method: str
 
 
@@ -277,12 +283,16 @@ class Resampling:
         The random seed.
     weights_are : str
         "importance", or "counts" where a row of weight 3 is three rows.
+    few_groups : float, "unseen" or None
+        The largest correlation that errors of a group are assumed to have, or "unseen" where there may be
+        kinds of groups that were not seen; None for the usual assumption.
     """
 
     confidence: float = 0.95
     replicates: int = 1000
     seed: int = 0
     weights_are: WeightsAre = "importance"
+    few_groups: FewGroups = None
 
     def by(self, method: str) -> Resampled:
         """Return the plan with the method, for JSON.
@@ -297,8 +307,15 @@ class Resampling:
         dict
             The plan and the method.
         """
-        facts: Any = {**asdict(self), "method": method}
+        facts: Any = {**self.to_values(), "method": method}
         return cast(Resampled, facts)
+
+    def to_values(self) -> dict[str, Any]:
+        """The settings by name, to be stored; without that of groups where it is the usual one."""
+        values = asdict(self)
+        return (
+            values if self.few_groups is not None else {k: v for k, v in values.items() if k != "few_groups"}
+        )
 
     def difference(self, other: Resampling) -> str:
         """Describe the differences to another plan.
@@ -332,6 +349,7 @@ class Resampling:
         or_none: bool = False,
         argument: str = "bootstrap",
         weights_are: WeightsAre = "importance",
+        few_groups: FewGroups = None,
     ) -> Resampling:
         """Validate the settings and return the plan.
 
@@ -352,6 +370,9 @@ class Resampling:
         weights_are : {"importance", "counts"}, default "importance"
             What weights are. "importance": how much each row counts; only their ratios matter. "counts":
             a row of weight 3 is three rows.
+        few_groups : float, "unseen" or None, default None
+            What is assumed of the groups of shares: the largest correlation of the errors of a group, or that
+            there may be kinds of groups that were not seen.
 
         Returns
         -------
@@ -362,7 +383,8 @@ class Resampling:
         check_replicates(replicates, least=least, or_none=or_none, argument=argument)
         check_seed(seed)
         check_choice("weights_are", weights_are, get_args(WeightsAre))
-        return cls(float(confidence), int(replicates), int(seed), weights_are)
+        few_groups = check_few_groups(few_groups)
+        return cls(float(confidence), int(replicates), int(seed), weights_are, few_groups)
 
     @property
     def copies(self) -> bool:
@@ -473,15 +495,6 @@ def wilson(share: float, n: float, quantile: float, confidence: float) -> Interv
     half = math.sqrt(share * (1 - share) * pull + pull * pull / 4) / (1 + pull)
     low, high = max(0.0, centre - half), min(1.0, centre + half)
     return Interval(low, high, method="Wilson", confidence=confidence)
-
-
-def between(share: float) -> bool:
-    """Whether a share is neither 0 nor 1, up to rounding.
-
-    >>> between(0.5), between(1 - 1e-15)
-    (True, False)
-    """
-    return _ROUNDING < share < 1 - _ROUNDING
 
 
 def bounded(
@@ -613,6 +626,14 @@ def few_differ(n: int, exact: float, count: GroupCount) -> str:
     if n == 0:
         return f"none of {least:,} groups differs"
     return f"only {n} of {least:,} groups differ{' (exact sign-flip test)' if exact else ''}"
+
+
+def check_few_groups(few_groups: object) -> FewGroups:
+    """What is assumed of groups, refused unless it is a correlation or "unseen"."""
+    if few_groups is None or few_groups == UNSEEN:
+        return cast(FewGroups, few_groups)
+    wanted = f'must be a correlation from 0 to 1, or "{UNSEEN}"'
+    return float(check_number("few_groups", few_groups, wanted, lambda level: 0 <= level <= 1))
 
 
 def check_confidence(confidence: object) -> None:

@@ -378,7 +378,9 @@ class _Conclusion:
             return compare_paired(self.crossed, rules, problem.ordered, reference, plan, row_wise)
         if problem.lists:
             assert pairs is not None
-            comparison = read_comparison(pairs, names, rules, ordered=False, reference=UNIFORM, plan=plan)
+            comparison = read_comparison(
+                pairs, names, rules, ordered=False, reference=UNIFORM, plan=plan, n_classes=problem.n_classes
+            )
             faults: dict[str, Any] = dict(self.cards)
             return comparison.with_faults({name: card.of_lists for name, card in faults.items()})
         classes: list[ClassSums] = [self.summaries[f"{model}/classes"] for model in problem.models]
@@ -391,7 +393,13 @@ class _Conclusion:
                 with_frequencies(classes, known.get(key), r, frequencies) if again is None else again[key]
             )
         comparison = read_comparison(
-            PairedSums(known), names, rules, ordered=problem.ordered, reference=FREQUENCIES, plan=plan
+            PairedSums(known),
+            names,
+            rules,
+            ordered=problem.ordered,
+            reference=FREQUENCIES,
+            plan=plan,
+            n_classes=problem.n_classes,
         )
         claims = None
         if pairs is not None and len(rules) > 1:

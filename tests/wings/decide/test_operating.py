@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import verax as vx
 from verax.analyses.rates import COMPARED, RATES
@@ -22,7 +22,6 @@ WEIGHTS = RNG.uniform(0.2, 3, N)
 GROUPS = RNG.integers(0, 40, N)
 THREE = RNG.dirichlet(np.ones(3), N)
 GRADES = np.array([RNG.choice(3, p=row) for row in THREE])
-Z = 1.959963984540054
 
 
 def by_sklearn(y, acts, w=None):
@@ -44,12 +43,16 @@ def by_sklearn(y, acts, w=None):
     }
 
 
-def wilson(hits, n, z=Z):
-    """Wilson's interval, written out."""
-    share = hits / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return centre - half, centre + half
+def mid_p(hits, n, tail=0.025):
+    """The mid-P limits of a share, from binomial probabilities."""
+
+    def beyond(share, side):
+        own = stats.binom(n, share)
+        more = own.sf(hits) if side > 0 else own.cdf(hits - 1)
+        return more + own.pmf(hits) / 2 - tail
+
+    low = optimize.brentq(beyond, 0, 1, (1,), xtol=1e-13) if hits else 0.0
+    return low, optimize.brentq(beyond, 0, 1, (-1,), xtol=1e-13) if hits < n else 1.0
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
@@ -75,7 +78,7 @@ def test_classes_and_thresholds_of_ordered_classes_are_events_of_their_own():
 # ---- intervals -----------------------------------------------------------------------------------
 
 
-def test_shares_of_rows_have_wilsons_intervals():
+def test_shares_of_rows_have_mid_p_intervals():
     point = vx.operating_points(Y, P, threshold=0.6).points[0]
     acts = P >= 0.6
     counts = {
@@ -86,16 +89,7 @@ def test_shares_of_rows_have_wilsons_intervals():
         "accuracy": (acts == Y, np.ones(N, bool)),
     }
     for name, (hits, among) in counts.items():
-        assert tuple(point.rate(name).interval) == pytest.approx(wilson(hits.sum(), among.sum()), abs=1e-9)
-
-
-def test_intervals_are_those_of_statsmodels():
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
-    rate = vx.operating_points(Y, P, threshold=0.6, confidence=0.9).points[0].rate("ppv")
-    found = proportion.proportion_confint(
-        ((P >= 0.6) & (Y == 1)).sum(), (P >= 0.6).sum(), 0.1, method="wilson"
-    )
-    assert tuple(rate.interval) == pytest.approx(found, abs=1e-9)
+        assert tuple(point.rate(name).interval) == pytest.approx(mid_p(hits.sum(), among.sum()), abs=1e-9)
 
 
 def test_sums_of_two_shares_have_newcombes_interval():
@@ -103,17 +97,17 @@ def test_sums_of_two_shares_have_newcombes_interval():
     point = vx.operating_points(Y, P, threshold=0.6).points[0]
     acts, ill = P >= 0.6, Y == 1
     a, b = acts[ill].mean(), acts[~ill].mean()
-    (la, ua), (lb, ub) = wilson(acts[ill].sum(), ill.sum()), wilson(acts[~ill].sum(), (~ill).sum())
+    (la, ua), (lb, ub) = mid_p(acts[ill].sum(), ill.sum()), mid_p(acts[~ill].sum(), (~ill).sum())
     wanted = a - b - math.hypot(a - la, ub - b), a - b + math.hypot(ua - a, b - lb)
     assert tuple(point.rate("youden").interval) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_likelihood_ratios_have_the_published_limits():
-    """Donner and Zou (2012), equations (9) and (10), from Wilson's limits of both shares."""
+    """Donner and Zou (2012), equations (9) and (10), from the limits of both shares."""
     point = vx.operating_points(Y, P, threshold=0.6).points[0]
     acts, ill = P >= 0.6, Y == 1
     a, b = acts[ill].mean(), acts[~ill].mean()
-    (la, ua), (lb, ub) = wilson(acts[ill].sum(), ill.sum()), wilson(acts[~ill].sum(), (~ill).sum())
+    (la, ua), (lb, ub) = mid_p(acts[ill].sum(), ill.sum()), mid_p(acts[~ill].sum(), (~ill).sum())
     low = (a * b - math.sqrt((a * b) ** 2 - la * ub * (2 * a - la) * (2 * b - ub))) / (ub * (2 * b - ub))
     high = (a * b + math.sqrt((a * b) ** 2 - ua * lb * (2 * a - ua) * (2 * b - lb))) / (lb * (2 * b - lb))
     assert tuple(point.rate("lr_positive").interval) == pytest.approx((low, high), abs=1e-9)
@@ -239,9 +233,8 @@ def test_the_threshold_for_a_sensitivity_is_an_order_statistic_of_the_events(aim
     assert tuple(rate.interval) == pytest.approx(stats.beta.ppf(tails, n - k + 1, k), rel=1e-9)
     assert rate.value == pytest.approx(stats.beta.mean(n - k + 1, k))
     acts = p[Y == 0] >= point.threshold
-    z = stats.norm.isf(tails[0])
     assert tuple(point.rate("specificity").interval) == pytest.approx(
-        wilson((~acts).sum(), len(acts), z), abs=1e-9
+        mid_p((~acts).sum(), len(acts), tails[0]), abs=1e-9
     )
     assert "exact" in point.note
 
@@ -307,6 +300,64 @@ def test_groups_and_weights_promise_by_effective_numbers():
     share = hits[Y == 1].sum() / WEIGHTS[Y == 1].sum()
     # Clopper and Pearson's lower limit of the effective number of events (Korn and Graubard 1998).
     assert stats.beta.ppf(0.05, n * share, n * (1 - share) + 1) == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("seed", "events", "groups", "least", "missed", "independent"),
+    # From a reference implementation in NumPy and SciPy.
+    [
+        (5, 260, 12, 0.9, 9, 66.74911021526987),
+        (6, 400, 20, 0.9, 19, 101.77613613239659),
+        (7, 150, 9, 0.8, 14, 48.06445883691447),
+        (8, 90, 8, 0.9, 1, 42.635630157202385),
+    ],
+)
+def test_promises_over_groups_are_those_of_the_reference(seed, events, groups, least, missed, independent):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, groups, events)
+    score = 0.4 * rng.normal(size=groups)[group] + rng.normal(size=events)
+    y = np.r_[np.ones(events, int), np.zeros(events, int)]
+    p, both = stats.norm.cdf(np.r_[score, score - 1]), np.r_[group, group]
+    point = vx.operating_points(y, p, threshold=f"sensitivity>={least}", groups=both).points[0]
+    assert (p[:events] < point.threshold).sum() == missed
+    assert f"from in effect {independent:,.1f} independent events" in point.note
+    assert "it holds for groups of the kinds seen" in point.note
+    # The other side of the promise: its own interval, with the same number of events.
+    low, high = point.rate("sensitivity").interval
+    assert low < 1 - missed / events < high
+    mirrored = vx.operating_points(1 - y, 1 - p, threshold=f"specificity>={least}", groups=both).points[0]
+    np.testing.assert_array_equal(p >= point.threshold, ~(1 - p >= mirrored.threshold))
+
+
+def test_too_few_groups_promise_nothing():
+    rng = np.random.default_rng(0)
+    y, p = np.tile([0, 1], 300), rng.random(600)
+    three = np.where(y == 1, np.arange(600) % 3, np.arange(600) % 40)
+    note = vx.operating_points(y, p, threshold="sensitivity>=0.9", groups=three).points[0].note
+    assert note.endswith("that takes at least 4 groups, and there are 3")
+    heavy = np.where(rng.random(600) < 0.95, 0, np.arange(600) % 20)
+    note = vx.operating_points(y, p, threshold="sensitivity>=0.9", groups=heavy).points[0].note
+    assert "% of them are in one group" in note
+    alike = vx.operating_points(
+        y, np.full(600, 0.5), threshold="sensitivity>=0.9", groups=np.arange(600) % 20
+    )
+    assert alike.points[0].threshold == 0.5
+
+
+def test_promises_over_groups_are_kept():
+    kept = answers = 0
+    for i in range(60):
+        rng = np.random.default_rng([12, i])
+        group = rng.integers(0, 12, 360)
+        shift = 0.35 * rng.normal(size=12)[group]
+        score = shift + rng.normal(size=360)
+        y = np.r_[np.ones(240, int), np.zeros(120, int)]
+        found = vx.operating_points(y, stats.norm.cdf(score), threshold="sensitivity>=0.9", groups=group)
+        at = stats.norm.ppf(found.points[0].threshold)
+        answers += not np.isnan(at)
+        kept += np.isnan(at) or stats.norm.sf(at / math.hypot(1, 0.35)) >= 0.9
+    assert answers >= 55
+    assert kept >= 54
 
 
 @pytest.mark.parametrize("aim", ["youden", "f1", "accuracy", "cost"])
@@ -432,7 +483,7 @@ def test_confidence_curves_are_accuracies_of_confident_rows():
         assert curve.values[i] == pytest.approx(right[sure >= t].mean())
         assert curve.acted[i] == pytest.approx((sure >= t).mean())
         assert tuple(curve.interval[:, i]) == pytest.approx(
-            wilson(right[sure >= t].sum(), (sure >= t).sum()), abs=1e-9
+            mid_p(right[sure >= t].sum(), (sure >= t).sum()), abs=1e-9
         )
 
 

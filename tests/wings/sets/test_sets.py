@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom
 
 import verax as vx
 from verax.rules import LevelSet, Winkler
@@ -69,11 +69,12 @@ def test_scores_of_rows_are_those_of_brute_force():
     assert vx.parse("winkler(level=0.6)")(Y, sets) == np.inf
 
 
-def test_the_interval_of_coverage_is_wilsons(found):
-    covered = brute()[0]
-    wilson = binomtest(int(covered.sum()), N).proportion_ci(method="wilson")
-    # Student's quantile in place of the normal one, and a variance with n - 1.
-    assert found.coverage.interval == pytest.approx((wilson.low, wilson.high), abs=5e-4)
+def test_the_interval_of_coverage_is_mid_p(found):
+    hits = int(brute()[0].sum())
+    low, high = found.coverage.interval
+    assert (found.coverage.interval.method, low < hits / N < high) == ("mid-P", True)
+    assert binom.sf(hits, N, low) + binom.pmf(hits, N, low) / 2 == pytest.approx(0.025)
+    assert binom.cdf(hits - 1, N, high) + binom.pmf(hits, N, high) / 2 == pytest.approx(0.025)
 
 
 def test_the_interval_over_groups_is_the_jackknife():

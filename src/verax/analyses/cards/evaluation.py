@@ -15,7 +15,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.measures import is_ordinal
 from verax.analyses.parts import Accepted, KnownSums, SumsOf
 from verax.engines.tally import RuleSums, first_row
-from verax.inference.intervals import Resampling, WeightsAre
+from verax.inference.intervals import FewGroups, Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.rows import ListRows
@@ -98,6 +98,7 @@ def evaluate(
     bootstrap: int = 1000,
     seed: int = 0,
     weights_are: WeightsAre = "importance",
+    few_groups: FewGroups = None,
     **read: Unpack[RowOptions],
 ) -> Scorecard:
     """Score forecasts `p` of outcomes `y` with every applicable rule, with confidence intervals.
@@ -118,6 +119,10 @@ def evaluate(
         Number of bootstrap replicates, for intervals that need them.
     seed
     weights_are
+    few_groups : float or "unseen", optional
+        What is assumed of groups for intervals of shares such as accuracy: the largest correlation of the
+        errors of a group, from 0 to 1, or "unseen" where a quarter of a group may be unlike all that were
+        seen. By default errors are correlated by up to 0.2, in groups of fewer than 50 rows by more.
     **read
 
     Returns
@@ -138,7 +143,7 @@ def evaluate(
     >>> round(card["rps"], 4), card.accuracy, card["qwk"]
     (0.105, 1.0, 1.0)
     """
-    plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
+    plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are, few_groups=few_groups)
     return score(y, p, plan, ordered=ordered, costs=costs, rules=rules, **read)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
@@ -14,29 +13,31 @@ from verax.engines.clusters import Clusters, both_ways
 from verax.engines.counts import Counts
 from verax.engines.tally import RuleSums
 from verax.inference.bootstrap import bootstrap_interval, metric_variances, resampled_metrics, smoothed
+from verax.inference.estimated import (
+    ONE_GROUP,
+    MeanEstimate,
+    ShareEstimate,
+    mean_over_groups,
+    rows_without_errors,
+)
 from verax.inference.intervals import (
     Interval,
     Resampling,
-    between,
     bounded,
-    cautious_limits,
     few,
     few_dominate,
     few_groups,
     few_misses,
-    padded,
     skewed,
-    t_quantile,
-    wilson,
 )
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import in_words
+from verax.inputs.groups import counts_by_kind, in_words
 from verax.scores.cells import table_metrics
 from verax.scores.coverage import ListMetric
 from verax.scores.metrics import DecisionMetric
 
-# An effective number of rows is 1 up to rounding, and losses are the same.
-_ONE, _ROUNDING = 1e-9, 1e-12
+# An effective number of rows is 1 up to rounding.
+_ONE = 1e-9
 _BOOTSTRAP = "bootstrap of confusion counts"
 NO_ROWS = "there is only one row to learn from"
 
@@ -71,49 +72,112 @@ class CardIntervals:
 
     @property
     def jackknife(self) -> str:
-        """How errors over groups are computed."""
+        """How errors of metrics of decisions over groups are computed."""
         return f"jackknife over {in_words(self.tally.n_groups or 0)}"
+
+    @property
+    def method(self) -> str:
+        """How the intervals of a card are computed, in words."""
+        if self.tally.n_groups is None:
+            return "means: gamma; shares: mid-P; other metrics: bootstrap of the confusion matrix"
+        over, shares = in_words(self.tally.n_groups), self._assumed
+        return f"over {over}: means: gamma; shares: mid-P{shares}; other metrics: jackknife"
+
+    @property
+    def _assumed(self) -> str:
+        """What intervals of shares assume of groups, in brackets; empty where there are none."""
+        named = [i for i, rule in enumerate(self.tally.rules) if is_share(rule)]
+        known = None
+        if self.tally.decisions and self.tally.counts is not None and self.tally.weight > 0:
+            known = self.accuracy(self._counts.n_correct / float(self.tally.weights.high[0]))
+        elif named:
+            known = self.share(named[0])
+        return "" if known is None else f" ({known.over.partition(' (')[2]}"
 
     @property
     def _counts(self) -> Counts:
         assert self.tally.counts is not None
         return self.tally.counts
 
+    @property
+    def _over(self) -> str:
+        return f" over {in_words(self.tally.n_groups or 0)}"
+
+    @property
+    def _why_undefined(self) -> str:
+        """Why nothing is known about variances; empty where it is."""
+        if self.tally.n_groups is not None:
+            return ONE_GROUP if min(counts_by_kind(self.tally.n_groups)) < 2 else ""
+        return NO_ROWS if self.too_few else ""
+
     # ---- means -----------------------------------------------------------------------------
 
     def of_mean(self, i: int, bounds: tuple[float, float]) -> Interval:
         """The interval of the mean of the i-th formula, which lies within the bounds."""
-        moments, n = self.tally.moments, self.rows
-        if moments.n_infinite[i] > 0:
+        if self.tally.moments.n_infinite[i] > 0:
             return self._undefined("the mean is infinite", "t")
-        if self.tally.clusters is not None:
-            return self._mean_over_groups(i, bounds)
-        if self.too_few:
-            return self._undefined(NO_ROWS, "t")
-        if is_share(self.tally.rules[i]):
-            return self._of_share(i)
-        mean, confidence = float(moments.mean[i]), self.plan.confidence
-        half = t_quantile(n - 1, confidence) * math.sqrt(self._variances[i])
-        caution = few(n, "row", "rows") or skewed(n, mean, float(moments.std[i])) or self._few_misses(i)
-        interval = Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
-        return interval.within(bounds)
+        share = self.share(i)
+        if share is not None:
+            return share.interval(self.plan.confidence)
+        if self._why_undefined:
+            return self._undefined(self._why_undefined, "t")
+        return self._mean(i, bounds).interval(self.plan.confidence)
+
+    def guaranteed_mean(self, i: int) -> Interval | None:
+        """The interval for gates of the i-th formula where its mean is a share; None of others."""
+        share = self.share(i)
+        return None if share is None else share.guaranteed(self.plan.confidence)
 
     def error_of_mean(self, i: int) -> tuple[float, float]:
         """The standard error of the mean of the i-th formula, and its degrees of freedom."""
         if self.tally.moments.n_infinite[i] > 0:
             return math.inf, self.rows - 1
-        if self.tally.clusters is None:
-            return math.sqrt(self._variances[i]), self.rows - 1
-        return math.sqrt(self.group_errors[0][1 + i]), float(self._shapes[0][1 + i])
+        variance, freedom = self._variance(i)
+        return math.sqrt(variance), freedom
 
-    def _of_share(self, i: int) -> Interval:
-        """Wilson's interval of a mean of zeros and ones, with the effective number of rows."""
-        mean, n = float(self.tally.moments.mean[i]), self.rows
+    def share(self, i: int) -> ShareEstimate | None:
+        """The i-th formula as a share of rows; None where its mean is none, or nothing is known."""
+        if not is_share(self.tally.rules[i]) or self._why_undefined or self.tally.moments.n_infinite[i] > 0:
+            return None
+        mean = float(self.tally.moments.mean[i])
         rows = self.tally.weight if self.plan.copies else self.tally.n_positive
         variance = float(self._variances[i]) * (1 - 1 / rows)
-        if between(mean) and variance > 0:
-            n = mean * (1 - mean) / variance
-        return wilson(mean, n, self._quantile, self.plan.confidence)
+        if self.tally.clusters is None:
+            return self._of_rows(mean, variance)
+        return self._over_groups(mean, variance, 2 + i)
+
+    def _of_rows(self, share: float, variance: float) -> ShareEstimate:
+        return ShareEstimate.of_rows(share, self.rows, variance, self.tally.n_positive)
+
+    def _over_groups(self, share: float, variance: float, column: int) -> ShareEstimate:
+        """A share whose sums over groups are in this column, with its variance over independent rows."""
+        assert self.tally.clusters is not None
+        kinds = [(kind.sums.high[:, column], kind.weight) for kind in self.tally.clusters.kinds]
+        count = self.tally.n_groups or 0
+        rows = float(self._of_rows(share, variance).shares.n)
+        return ShareEstimate.over_groups(kinds, rows, count, self.plan.few_groups)
+
+    def _mean(self, i: int, bounds: tuple[float, float]) -> MeanEstimate:
+        """The mean of the i-th formula with its variance over rows or groups."""
+        mean, n = float(self.tally.moments.mean[i]), self.rows
+        variance, freedom = self._variance(i)
+        if self.tally.clusters is None:
+            caution = few(n, "row", "rows") or skewed(n, mean, float(self.tally.moments.std[i]))
+            return MeanEstimate(mean, variance, freedom, bounds, n, "", caution or self._few_misses(i))
+        count = self.tally.n_groups or 0
+        caution = few_groups(count) or few_dominate(float(self._skewness[1 + i]), count)
+        if mean in bounds:
+            # Losses that are all at a bound are alike like errors, none of which was seen.
+            assert self.tally.clusters is not None
+            n = rows_without_errors([kind.weight for kind in self.tally.clusters.kinds], n)
+        return MeanEstimate(mean, variance, freedom, bounds, n, self._over, caution or self._few_misses(i))
+
+    def _variance(self, i: int) -> tuple[float, float]:
+        """The variance of the mean of the i-th formula, and its degrees of freedom."""
+        if self.tally.clusters is None:
+            return float(self._variances[i]), self.rows - 1
+        kinds = [(kind.totals[:, i], kind.weight) for kind in self.tally.clusters.kinds]
+        return mean_over_groups(kinds, float(self.tally.moments.mean[i]), float(self._variances[i]))
 
     def _few_misses(self, i: int) -> str:
         """The caution of the i-th mean where it is a loss and the most likely class hardly ever failed."""
@@ -132,44 +196,14 @@ class CardIntervals:
         """The variances of the means over independent rows."""
         return self.tally.variances(copies=self.plan.copies)
 
-    def _mean_over_groups(self, i: int, bounds: tuple[float, float]) -> Interval:
-        """The t interval of a mean, by the jackknife that leaves out whole groups."""
-        variances, freedom = self.group_errors
-        variance, mean = float(variances[1 + i]), float(self.tally.moments.mean[i])
-        if is_share(self.tally.rules[i]):
-            return self._bounded_over_groups(mean, variance, float(freedom[1 + i]), bounds, share=True)
-        varies = self.tally.moments.std[i] > _ROUNDING * abs(mean)
-        if math.isnan(variance) or (variance == 0 and varies):
-            return self._undefined("the groups do not tell how the mean varies", self.jackknife)
-        skewed_freedom, skewness = (float(degrees[1 + i]) for degrees in self._shapes)
-        both = float(freedom[1 + i]), skewed_freedom
-        student, hall = (t_quantile(degrees, self.plan.confidence) for degrees in both)
-        error = np.asarray(math.sqrt(variance))
-        low, high = map(float, cautious_limits(np.asarray(mean), error, student, hall, skewness))
-        interval = Interval(low, high, confidence=self.plan.confidence)
-        count = self.tally.n_groups or 0
-        caution = few_groups(count) or few_dominate(skewness, count) or self._few_misses(i)
-        return interval.within(bounds).by(self.jackknife, caution)
-
     @cached_property
-    def group_errors(self) -> tuple[Floats, Floats]:
-        """Variances of accuracy and of the means over groups, and their degrees of freedom."""
+    def _skewness(self) -> Floats:
+        """The skewness of accuracy and of the means over groups."""
         assert self.tally.clusters is not None
-        variances, freedom = self.tally.clusters.errors()
-        return variances, np.broadcast_to(freedom, variances.shape)
-
-    @cached_property
-    def _shapes(self) -> tuple[Floats, Floats]:
-        """The degrees of freedom and skewness of accuracy and of the means over groups."""
-        assert self.tally.clusters is not None
-        return self.tally.clusters.shapes()
+        return self.tally.clusters.shapes()[1]
 
     def _undefined(self, caution: str, method: str) -> Interval:
         return Interval.undefined(caution, method=method, confidence=self.plan.confidence)
-
-    @property
-    def _quantile(self) -> float:
-        return -NormalDist().inv_cdf((1 - self.plan.confidence) / 2)
 
     # ---- metrics of decisions --------------------------------------------------------------
 
@@ -192,19 +226,35 @@ class CardIntervals:
         return interval_of_value.by(_BOOTSTRAP, interval.caution)
 
     def of_accuracy(self, share: float) -> Interval:
-        """Wilson's interval, which also holds for shares of 0 and 1."""
-        if self.tally.n_groups is not None:
-            variance, freedom = (float(column[0]) for column in self.group_errors)
-            return self._bounded_over_groups(share, variance, freedom, (0.0, 1.0), share=True)
-        if self.too_few:
-            return self._undefined(NO_ROWS, "Wilson")
-        n = self.rows
-        if not self.plan.copies and between(share):
-            # The variance of the weighted share, from the squared weights of right and wrong decisions.
-            right, total = self._counts.squared_correct, self.tally.squared[0]
-            squares = right * (1 - share) ** 2 + (total - right) * share**2
-            n = share * (1 - share) * float(self.tally.weights.high[0]) ** 2 / squares
-        return wilson(share, n, self._quantile, self.plan.confidence)
+        """The interval of the share of right decisions."""
+        known = self.accuracy(share)
+        if known is None:
+            return self._undefined(self._why_undefined, "mid-P")
+        return known.interval(self.plan.confidence)
+
+    def guaranteed_accuracy(self, share: float) -> Interval | None:
+        """The interval of the share of right decisions for gates; None where nothing is known."""
+        known = self.accuracy(share)
+        return None if known is None else known.guaranteed(self.plan.confidence)
+
+    def accuracy(self, share: float) -> ShareEstimate | None:
+        """The share of right decisions; None where nothing is known about it."""
+        if self._why_undefined:
+            return None
+        # The variance of the weighted share, from the squared weights of right and wrong decisions.
+        right, total, weight = self._squared_right
+        variance = (right * (1 - share) ** 2 + (total - right) * share**2) / weight**2
+        if self.tally.n_groups is None:
+            return self._of_rows(share, variance)
+        return self._over_groups(share, variance, 1)
+
+    @property
+    def _squared_right(self) -> tuple[float, float, float]:
+        """The sums of the squared weights of right decisions and of all rows, and that of the weights."""
+        weight = float(self.tally.weights.high[0])
+        if self.plan.copies:
+            return self._counts.n_correct * self.tally.row, weight * self.tally.row, weight
+        return self._counts.squared_correct, self.tally.squared[0], weight
 
     @cached_property
     def _of_counts(self) -> tuple[Floats, Floats]:
@@ -219,20 +269,13 @@ class CardIntervals:
         return whole, resampled_metrics(*cells, plan.replicates, plan.seed, self._metrics_of)
 
     def _bounded_over_groups(
-        self,
-        value: float,
-        variance: float,
-        freedom: float,
-        bounds: tuple[float, float],
-        *,
-        share: bool = False,
+        self, value: float, variance: float, freedom: float, bounds: tuple[float, float]
     ) -> Interval:
-        """The interval of a quantity within bounds, such as a share, from its variance over groups."""
+        """The interval of a metric within bounds, from its variance over groups."""
         if math.isnan(value + variance):
             return self._undefined("the number is undefined without some of the groups", self.jackknife)
         assert self.tally.clusters is not None
         n = min(kind.effective for kind in self.tally.clusters.kinds)
-        variance = padded(variance, value, n, bounds) if share else variance
         interval = bounded(value, variance, freedom, n, bounds, self.plan)
         return interval.by(self.jackknife, few_groups(self.tally.n_groups or 0))
 

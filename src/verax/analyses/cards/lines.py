@@ -49,6 +49,9 @@ class CardLine(Record):
         The total weight of the rows whose loss is infinite.
     rule : Rule or None
         The rule; None for metrics of decisions.
+    guaranteed : Interval or None
+        Of a share, the interval that gates compare with a bound: neither end is beyond the share more often
+        than it says. None for others.
     """
 
     name: Hidden[str]
@@ -62,6 +65,7 @@ class CardLine(Record):
     finite_mean: Hidden[float] = math.nan
     infinite_weight: Hidden[float] = 0.0
     rule: Hidden[Rule | None] = None
+    guaranteed: Hidden[Interval | None] = None
 
     _facts = ("_caution", "_rule", "_finite_mean", "_infinite_weight", "_reference")
 

@@ -140,6 +140,7 @@ class ListCard(Scorecard):
                     orientation=measure.orientation,
                     summary=measure.summary,
                     std=float(self.tally.moments.std[i]),
+                    guaranteed=self._intervals.guaranteed_mean(i),
                 )
         return results
 
@@ -201,9 +202,6 @@ class ListCard(Scorecard):
     def class_counts(self) -> np.ndarray[Any, Any]:
         """Empty: there may be more classes than can be counted."""
         return np.zeros(0)
-
-    def _method(self) -> str:
-        return super()._method() if self.n_groups is not None else "Student's t"
 
     def _heading(self) -> str:
         weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"

@@ -15,7 +15,7 @@ from verax.analyses.bands import States, ThresholdCells
 from verax.analyses.calibration.summary import Measure, measure_of, summarize
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.measures import OF_ALL
-from verax.analyses.rates import RATES, Rates, quantile_of, rate_interval
+from verax.analyses.rates import RATES, Rates, rate_interval
 from verax.analyses.units import CountedUnits
 from verax.common.caching import cached_property
 from verax.engines.tally import RuleSums
@@ -58,11 +58,11 @@ def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
         decision[:, None], outcome.astype(float), weights / total, squares, squares, groups, units
     )
     states = States(cells, 1)
-    rates, quantile = Rates(states), quantile_of(states, plan.confidence)
+    rates, tail = Rates(states, few=plan.few_groups), (1 - plan.confidence) / 2
     caution = few_groups(units.n) if units.grouped else ""
     lines = {}
     for name, kind in RATES.items():
-        ends = rates.limits(name, quantile)[:, 0] if len(kinds) < 2 else np.full(2, np.nan)
+        ends = rates.limits(name, tail)[:, 0] if len(kinds) < 2 else np.full(2, np.nan)
         why = caution if len(kinds) < 2 else _TWO_WAYS
         value, confidence = float(rates.value(name)[0]), plan.confidence
         told = rate_interval(name, value, ends, confidence=confidence, method="Wilson and MOVER", caution=why)

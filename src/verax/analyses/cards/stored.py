@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from verax.analyses.cards.rows import CardSums
@@ -23,7 +22,7 @@ def card_values(card: CardSums, skipped: Skipped | None) -> dict[str, Any]:
         "classes": card.classes,
         "ordered": card.ordered,
         "metrics": metrics_of(card),
-        "resampling": asdict(card.resampling),
+        "resampling": card.resampling.to_values(),
         "skipped": None if skipped is None else skipped.to_values(),
         **{name: getattr(card, name) for name in card._stored},
     }

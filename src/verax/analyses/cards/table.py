@@ -32,9 +32,7 @@ class CardTable(Tabled, CardValues):
         return self.known_measures if self._rates else {}
 
     def _method(self) -> str:
-        if self.n_groups is not None:
-            return self._intervals.jackknife
-        return "means: Student's t; accuracy: Wilson; decisions: bootstrap of the confusion matrix"
+        return self._intervals.method
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"

@@ -12,7 +12,7 @@ from verax.analyses.cards.rows import check_whole
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.faces import Hidden
 from verax.errors import VeraxError
-from verax.inference.intervals import Resampling, WeightsAre
+from verax.inference.intervals import FewGroups, Resampling, WeightsAre
 from verax.inputs.arrays import Ints
 from verax.inputs.options import RowOptions, reads_parts
 from verax.inputs.skipping import MaySkip, Skipped
@@ -56,6 +56,7 @@ class Tally(MaySkip):
         bootstrap: int = 1000,
         seed: int = 0,
         weights_are: WeightsAre = "importance",
+        few_groups: FewGroups = None,
         **read: Unpack[RowOptions],
     ) -> Tally:
         """The tally of some rows. The parameters are those of `evaluate`.
@@ -75,6 +76,10 @@ class Tally(MaySkip):
             Number of bootstrap replicates, for intervals that need them.
         seed
         weights_are
+        few_groups : float or "unseen", optional
+            What is assumed of groups for intervals of shares such as accuracy: the largest correlation of the
+            errors of a group, from 0 to 1, or "unseen" where a quarter of a group may be unlike all that were
+            seen. By default errors are correlated by up to 0.2, in groups of fewer than 50 rows by more.
         **read
 
         Returns
@@ -89,7 +94,7 @@ class Tally(MaySkip):
         >>> (empty + vx.Tally.of([0], [[0.8, 0.2]])).n_rows
         1
         """
-        plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
+        plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are, few_groups=few_groups)
         return Tally(score(y, p, plan, ordered=ordered, costs=costs, rules=rules, part=True, **read))
 
     def card(self, *, part: bool = False) -> Scorecard:

@@ -15,7 +15,7 @@ from verax.common.caching import cached_property
 from verax.common.named import NamedValues
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.errors import InputError, ParseError
-from verax.inference.intervals import t_quantile
+from verax.inference.intervals import Interval, t_quantile
 from verax.inputs.groups import counts_by_kind
 from verax.scores.base import Rule
 from verax.scores.metrics import HIGHER, LOWER, METRICS, DecisionMetric, find_metric
@@ -76,6 +76,7 @@ class CardValues(MeasuredCard, NamedValues):
                 finite_mean=finite,
                 infinite_weight=infinite,
                 rule=rule,
+                guaranteed=self._intervals.guaranteed_mean(i),
             )
         return results
 
@@ -97,8 +98,12 @@ class CardValues(MeasuredCard, NamedValues):
                 bounds=metric.bounds(self.n_classes),
                 orientation=metric.orientation,
                 summary=metric.summary,
+                guaranteed=self._guaranteed(metric),
             )
         return results | {name: line for name, line in self._rates.items() if name in SHOWN}
+
+    def _guaranteed(self, metric: DecisionMetric) -> Interval | None:
+        return self._intervals.guaranteed_accuracy(self.accuracy) if metric.name == "accuracy" else None
 
     @cached_property
     def _rates(self) -> dict[str, CardLine]:
@@ -194,7 +199,8 @@ class CardValues(MeasuredCard, NamedValues):
     def _accuracy_without_table(self) -> CardLine:
         metric = find_metric("accuracy")
         interval, bounds = self._intervals.of_accuracy(self.accuracy), metric.bounds(self.n_classes)
-        return CardLine(metric.name, self.accuracy, interval, bounds, HIGHER, metric.summary)
+        line = CardLine(metric.name, self.accuracy, interval, bounds, HIGHER, metric.summary)
+        return replace(line, guaranteed=self._guaranteed(metric))
 
 
 def _proper(rule: Rule, n_classes: int) -> str:

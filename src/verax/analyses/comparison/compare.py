@@ -290,7 +290,15 @@ def compare_paired(
     if sums.first.n_groups is not None and not handle.shard:
         check_several(sums.first.n_groups)
     comparison = read_comparison(
-        sums, names, rules, ordered=ordered, reference=reference, plan=plan, dense=dense, row_wise=row_wise
+        sums,
+        names,
+        rules,
+        ordered=ordered,
+        reference=reference,
+        plan=plan,
+        dense=dense,
+        row_wise=row_wise,
+        n_classes=handle.n_classes,
     )
     if "shapes" in recipes and sums.first.labels is None:
         name = name_of(rules[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from verax.analyses.measures import is_share
 from verax.engines.differences import PairedTally
 from verax.engines.pieces import all_pairs
 from verax.errors import ParseError, join
-from verax.inference.answers import Discordant, mean_in_range
+from verax.inference.answers import Discordant
 from verax.inference.bootstrap import bootstrap_interval
 from verax.inference.estimates import (
     Estimate,
@@ -31,6 +31,7 @@ from verax.inference.estimates import (
     sign_flips,
 )
 from verax.inference.intervals import Interval, Resampling, few_misses
+from verax.inference.modelmeans import LossKind, interval_of_model
 from verax.inference.series import about_season
 from verax.inference.signflips import SignFlips, size_of
 from verax.inputs.arrays import Floats
@@ -81,11 +82,13 @@ def read_comparison(
     dense: Sequence[str] | None = None,
     row_wise: RowWise | None = None,
     losses_of_rules: bool = True,
+    n_classes: int | None = None,
 ) -> Comparison:
     """Compare models from sums of their losses, without claims about their traits.
 
     `dense` are the models that have traits; by default all. If `losses_of_rules` is false, the columns are
-    other values, such as gaps, and intervals are not kept within the range of the rule.
+    other values, such as gaps, and intervals are not kept within the range of the rule. The range of losses
+    is that of the number of classes, or of any where it is not given.
     """
     first = sums.first
     two_way = first.labels is not None and is_two_way(first.labels)
@@ -105,9 +108,11 @@ def read_comparison(
     failing = [few_misses((1 - accuracy) * rows, rows) for accuracy in accuracies]
     for rule in rules:
         name, key = name_of(rule), OF_RULE.format(name_of(rule))
-        losses = np.zeros((0, 0)) if row_wise is None else row_wise.columns[key]
+        columns = np.zeros((0, 0)) if row_wise is None else row_wise.columns[key]
         estimate = _estimate(sums, key, plan, row_wise)
-        if losses_of_rules and share_bounds(rule) is None:
+        in_time = units.kind == "blocks"
+        losses = LossKind(kind_of(rule), range_of(rule, n_classes), plan.copies, plan.few_groups, in_time)
+        if losses_of_rules and losses.kind == "loss":
             estimate = estimate.with_cautions(failing)
         models[name], differences[name], remarks = conclude(
             names,
@@ -116,10 +121,9 @@ def read_comparison(
             rule=name,
             reference=reference,
             confidence=plan.confidence,
-            bounds=share_bounds(rule) if losses_of_rules else None,
-            in_time=units.kind == "blocks",
-            draws=bootstrap_means(losses, units, plan) if method == "bootstrap" else None,
-            flips=sign_flips(losses, units, plan) if method == "permutation" else None,
+            losses=losses if losses_of_rules else None,
+            draws=bootstrap_means(columns, units, plan) if method == "bootstrap" else None,
+            flips=sign_flips(columns, units, plan) if method == "permutation" else None,
         )
         notes += remarks
         differences[name] = with_range(differences[name], rule)
@@ -147,16 +151,28 @@ def read_comparison(
     )
 
 
-def share_bounds(rule: Rule) -> tuple[float, float] | None:
-    """The range of a rule whose mean is a share or a grade, for intervals within it; None for other rules."""
-    return rule.bounds(_FEW_CLASSES) if isinstance(rule, Grade) or is_share(rule) else None
+def kind_of(rule: Rule) -> Literal["share", "grade", "loss"]:
+    """What the mean of a rule is."""
+    return "grade" if isinstance(rule, Grade) else "share" if is_share(rule) else "loss"
+
+
+def range_of(rule: Rule, n_classes: int | None = None) -> tuple[float, float]:
+    """The range of a rule for a number of classes; for any where it is None."""
+    some = (_FEW_CLASSES, _MANY_CLASSES) if n_classes is None else (n_classes,)
+    lows, highs = zip(*(rule.bounds(n) for n in some), strict=True)
+    return min(lows), max(highs)
+
+
+def interval_alone(tally: PairedTally, rule: Rule, n_classes: int, confidence: float) -> Interval:
+    """The interval of the only model of a tally."""
+    estimate = Estimate.of(tally, np.zeros((0, 0)), Units("rows"))
+    losses = LossKind(kind_of(rule), range_of(rule, n_classes))
+    return interval_of_model(tally, 0, losses, estimate, confidence)
 
 
 def in_range(models: list[Model], rule: Rule) -> list[Model]:
     """Models with intervals cut to the range of the rule, which t intervals over few groups may exceed."""
-    lows, highs = zip(*(rule.bounds(n) for n in (_FEW_CLASSES, _MANY_CLASSES)), strict=True)
-    ends = min(lows), max(highs)
-    return [replace(model, interval=model.interval.within(ends)) for model in models]
+    return [replace(model, interval=model.interval.within(range_of(rule))) for model in models]
 
 
 def _estimate(sums: PairedSums, key: str, plan: Resampling, row_wise: RowWise | None) -> Estimate:
@@ -189,8 +205,7 @@ def conclude(
     rule: str,
     reference: str | None,
     confidence: float,
-    bounds: tuple[float, float] | None = None,
-    in_time: bool = False,
+    losses: LossKind | None = None,
     draws: Floats | None = None,
     flips: SignFlips | None = None,
 ) -> tuple[list[Model], list[Difference], list[str]]:
@@ -200,10 +215,8 @@ def conclude(
     ----------
     names : list of str
         The models; the tally may have one more, the reference.
-    bounds : tuple of two floats, optional
-        The range of losses whose mean is a share or a grade.
-    in_time : bool
-        Whether rows are in order of time, and not independent.
+    losses : LossKind, optional
+        What the losses are; values that are no losses have t intervals.
     draws : array, optional
         Bootstrap means of all columns, for intervals and p-values; by default those of the t distribution.
     flips : SignFlips, optional
@@ -218,11 +231,12 @@ def conclude(
         # A single model has no differences: skip loading the distribution of their tests.
         p_values = estimate.p_values() if len(names) > 1 else np.full(len(estimate.mean), np.nan)
     few: list[Discordant | None] = [None] * (len(intervals) - tally.n_models)
-    if bounds is not None:
+    if losses is not None:
         for i in range(tally.n_models):
-            intervals[i] = mean_in_range(tally, i, bounds, estimate, confidence, in_time=in_time)
-        if draws is None and flips is None and not in_time and few:
-            few = Discordant.of(tally, bounds[1])
+            if losses.kind != "loss" or draws is None:
+                intervals[i] = interval_of_model(tally, i, losses, estimate, confidence)
+        if losses.kind != "loss" and draws is None and flips is None and not losses.in_time and few:
+            few = Discordant.of(tally, losses.bounds[1])
     for c, answers in enumerate(few, tally.n_models):
         if answers is not None:
             intervals[c] = answers.interval(confidence).by("Tango", intervals[c].caution)

@@ -13,6 +13,7 @@ from verax.analyses.comparison.conclusions import (
     finite_parts,
     in_range,
     infinite_notes,
+    interval_alone,
     lettered,
     no_skill,
     results,
@@ -179,15 +180,19 @@ def compare_unpaired(
         error = np.array([t.standard_errors()[0][0] for t in tallies])
         gaps = np.array([mean[a] - mean[b] for a, b in pairs])
         gap_errors = np.array([math.hypot(error[a], error[b]) for a, b in pairs])
-        of_models = np.array([t.standard_errors()[1] for t in tallies])
-        freedom = np.append(of_models, [_satterthwaite(error[[a, b]], of_models[[a, b]]) for a, b in pairs])
+        degrees = np.array([t.standard_errors()[1] for t in tallies])
+        freedom = np.append(degrees, [_satterthwaite(error[[a, b]], degrees[[a, b]]) for a, b in pairs])
         estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
+        of_models = [
+            interval_alone(tally, rule, handle.n_classes, confidence)
+            for tally, handle in zip(tallies, handles.values(), strict=True)
+        ]
         name, finite = name_of(rule), [finite_parts(tally)[0] for tally in tallies]
         models[name], differences[name] = results(
             names,
             len(names),
             estimate,
-            estimate.intervals(confidence),
+            [*of_models, *estimate.intervals(confidence)[len(names) :]],
             estimate.p_values(),
             [no_skill("there is no reference", confidence)] * len(names),
             [*finite, *((finite[a][0] + finite[b][0], _gap(finite[a], finite[b])) for a, b in pairs)],

@@ -476,6 +476,7 @@ def _tested_subgroups(
                 reference=None,
                 plan=plan,
                 dense=[shown[model] for model in handle.models if model not in handle.listed],
+                n_classes=handle.n_classes,
             )
     among = asked.among or len(found.labels)
     level = level_of_subgroups(plan.confidence)

@@ -17,10 +17,10 @@ from verax.common.faces import Hidden
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.engines.differences import PairedTally
 from verax.errors import InputError, VeraxError
-from verax.inference.answers import mean_in_range
 from verax.inference.estimates import Estimate, Units
 from verax.inference.findings import Claim, Finding, WithVerdict, in_brackets
 from verax.inference.intervals import Interval, Resampling, with_ends
+from verax.inference.modelmeans import LossKind, interval_of_model
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.memory import ONLY
 from verax.inputs.skipping import MaySkip
@@ -324,7 +324,8 @@ def _facts_of(sums: GradeSums, scale: Grade, plan: Resampling) -> dict[str, Any]
         none = Interval.undefined("no answer was graded", confidence=plan.confidence)
         return {"mean": math.nan, "interval": none, "n_groups": None, **known}
     estimate = Estimate.of(losses, np.zeros((0, 0)), Units("rows"))
-    interval = mean_in_range(losses, 0, scale.bounds(2), estimate, plan.confidence)
+    kind = LossKind("grade", scale.bounds(2))
+    interval = interval_of_model(losses, 0, kind, estimate, plan.confidence)
     return {
         "mean": scale.high - float(losses.means[0]),
         "interval": (-interval).shifted(scale.high),

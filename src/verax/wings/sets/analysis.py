@@ -13,7 +13,8 @@ from verax.analyses.unitsums import UnitSums, check_weight
 from verax.common.checks import as_float, check_flag
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import holm
-from verax.inference.intervals import Interval, between, check_confidence, padded, skewed, t_quantile
+from verax.inference.intervals import Interval, check_confidence, skewed, t_quantile
+from verax.inference.shares import between
 from verax.inputs.breakdown import breakdowns
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
@@ -296,14 +297,19 @@ class _Sums:
         """The variance of that mean."""
         return float(self.sums.covariance[self.names.index(name), 0, 0])
 
-    def share(self, name: str) -> SetMeasure:
-        """A share with Wilson's interval; over groups, with the effective number of rows."""
-        value = min(max(self.mean(name), 0.0), 1.0)
+    def _known(self, value: float) -> str:
+        """Why there is no interval of a mean; empty where there is one."""
         units = self.sums.units
-        variance = self.variance(name)
-        if units.grouped:
-            variance = padded(variance, value, units.freedom + 1, (0.0, 1.0))
-        return SetMeasure(value, units.interval(value, variance, self.confidence, bounds=(0.0, 1.0)))
+        return "" if units.n > 1 and math.isfinite(value) else units.caution or "the estimate is undefined"
+
+    def share(self, name: str) -> SetMeasure:
+        """A share with its interval; over groups, with the effective number of rows."""
+        value = min(max(self.mean(name), 0.0), 1.0)
+        why = self._known(value)
+        if why:
+            return SetMeasure(value, Interval.undefined(why, method="mid-P", confidence=self.confidence))
+        interval = self.sums.share(self.names.index(name)).interval(self.confidence)
+        return SetMeasure(value, interval if interval.caution else interval.doubted(self.sums.units.caution))
 
     def level_set(self, bounds: tuple[float, float]) -> SetMeasure:
         """The level-set score: that part of its variance which is of misses is as skewed as their share.
@@ -323,25 +329,20 @@ class _Sums:
         return SetMeasure(score.value, interval.by(score.interval.method, score.interval.caution))
 
     def measured(self, name: str, bounds: tuple[float, float] = (-math.inf, math.inf)) -> SetMeasure:
-        """A mean with its t interval, within bounds."""
+        """A mean with its interval, within bounds."""
         value, variance, units = self.mean(name), self.variance(name), self.sums.units
+        why = self._known(value) or self._known(variance)
+        if why:
+            return SetMeasure(value, Interval.undefined(why, method=units.method, confidence=self.confidence))
         n = units.freedom + 1
-        caution = skewed(n, value, math.sqrt(variance * n)) if math.isfinite(variance) else ""
-        interval = units.interval(value, variance, self.confidence, caution=caution)
-        return SetMeasure(value, interval.within(bounds) if interval.defined else interval)
+        interval = self.sums.mean_of(self.names.index(name), bounds).interval(self.confidence)
+        return SetMeasure(value, interval.doubted(skewed(n, value, math.sqrt(variance * n))))
 
     def p_value(self, target: float) -> float:
-        """Whether the coverage differs from the target: the test that Wilson's interval inverts."""
-        from scipy.special import stdtr
-
-        units, share = self.sums.units, self.share("covered").value
-        variance = self.variance("covered")
-        if units.n < 2 or not between(target) or not math.isfinite(variance):
+        """Whether the coverage differs from the target: the test that its interval inverts."""
+        if self._known(self.variance("covered")) or not between(target):
             return math.nan
-        known = between(share) and variance > 0
-        n = share * (1 - share) / variance if known else units.freedom + 1
-        z = (share - target) / math.sqrt(target * (1 - target) / n)
-        return float(2 * stdtr(units.freedom, -abs(z)))
+        return self.sums.share(self.names.index("covered")).shares.p_value(target)
 
 
 def _tested(

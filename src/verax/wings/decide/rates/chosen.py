@@ -1,17 +1,9 @@
 """Thresholds that are chosen on the rows: for a rate to reach, the best value of a rate, or the lowest cost.
 
-A promised sensitivity (or specificity): with n events, the share that a threshold at the k-th smallest of
-their forecasts acts on has the distribution Beta(n - k + 1, k), whatever that of the forecasts. Its lower
-quantile is the limit of Clopper and Pearson for the observed share. So the highest threshold with a lower
-limit of at least the promised value keeps the promise with the confidence of the limit: a threshold that is
-too high can be chosen only if the limit is wrong at the first one that is. The same holds with weights and
-groups, where the limit uses the effective number of independent events (Korn and Graubard 1998, Survey
-Methodology 24, 193-201). The other outcomes did not choose the threshold, so their share is that of a given
-one.
-
-Other aims look at all rows, and a threshold that is best for them is less good for others. Resampled rows
-choose thresholds of their own; how much better these are for the resampled rows than for all rows is the
-optimism, which is subtracted, and how much that varies tells how sure rates are.
+Sensitivity and specificity are promised (`promised`). Other aims look at all rows, and a threshold that is
+best for them is less good for others. Resampled rows choose thresholds of their own; how much better these
+are for the resampled rows than for all rows is the optimism, which is subtracted, and how much that varies
+tells how sure rates are.
 """
 
 from __future__ import annotations
@@ -20,7 +12,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +20,7 @@ import numpy as np
 
 from verax.analyses.bands import States
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.rates import SHARES, Rates, RateShare
+from verax.analyses.rates import SHARES, RateShare
 from verax.analyses.units import SamplingUnits
 from verax.errors import InputError, join, show
 from verax.inputs.arrays import Bools, Floats, Ints
@@ -189,8 +181,6 @@ def check_thresholds(threshold: object) -> list[float]:
 
 # Resamples that tell the optimism.
 DRAWS = 200
-# Thresholds whose limits are computed at a time.
-_AT_ONCE = 64
 
 
 def states_of(acts: Sequence[Any], happened: Bools, units: SamplingUnits, thresholds: int = 1) -> States:
@@ -232,149 +222,6 @@ class Chosen(ABC):
         return not math.isnan(self.threshold)
 
 
-# ---- promised rates ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Promised(RateShare):
-    """A share that the threshold was chosen for: mean and quantiles of its Beta distribution.
-
-    Where several rows have the same forecast there, the Beta distribution is that of a smaller share: the
-    share of the rows, and the upper limit of Clopper and Pearson, then take the place of mean and quantile.
-
-    Attributes
-    ----------
-    seen : array of shape (T,)
-        The share of the rows.
-    freedom : float
-        Degrees of freedom of the variance over groups; infinite for independent rows.
-    tied : bool
-        Whether several of the rows that are counted have the last forecast that counts.
-    """
-
-    seen: Floats
-    freedom: float
-    tied: bool
-
-    @classmethod
-    def of(cls, share: RateShare, freedom: float, *, tied: bool) -> _Promised:
-        """From the share of the rows."""
-        value = share.value if tied else share.value * share.n / (share.n + 1)
-        return cls(value, share.n, share.slopes, share.value, freedom, tied)
-
-    def limits(self, quantile: float | Floats) -> Floats:
-        """Limits at a given number of standard errors, (2, T)."""
-        from scipy.special import betaincinv, stdtr
-
-        tail = stdtr(self.freedom, -np.asarray(quantile))
-        low, high = self.at(tail, tail), self.at(tail, 1 - tail)
-        if self.tied:
-            n, missed = self.rows(tail), np.maximum(1 - self.seen, 0.0)
-            above = betaincinv(n * self.seen + 1, np.where(missed > 0, n * missed, 1.0), 1 - tail)
-            high = np.where(missed > 0, above, 1.0)
-        return np.stack([low, high])
-
-    def at(self, tail: Any, probability: Any) -> Floats:
-        """A quantile, (T,), as far in the tails as this share of samples."""
-        from scipy.special import betaincinv
-
-        n = self.rows(tail)
-        return np.asarray(betaincinv(n * self.seen, n * (1 - self.seen) + 1, probability))
-
-    def rows(self, tail: Any) -> Floats:
-        """The number of independent rows, (T,): fewer where the variance over groups is less certain."""
-        from scipy.special import ndtri, stdtrit
-
-        far = stdtrit(self.freedom, tail)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.n * np.where(np.abs(far) > _NOTHING, (ndtri(tail) / far) ** 2, 1.0))
-
-
-@dataclass(frozen=True)
-class Promise(Chosen):
-    """A threshold with a promised sensitivity or specificity.
-
-    Attributes
-    ----------
-    rate : str
-        Which of the two.
-    exact : bool
-        Whether rows are independent and count alike.
-    freedom : float
-        Degrees of freedom of the variance over groups; infinite for independent rows.
-    tied : bool
-        Whether several of the rows that chose it have the last forecast that counts.
-    """
-
-    rate: str
-    exact: bool
-    freedom: float
-    tied: bool
-
-    def __call__(self, name: str, share: RateShare) -> RateShare:
-        """A share, from that of the rows."""
-        if not self.exists:
-            return replace(share, value=np.full_like(share.value, np.nan))
-        return _Promised.of(share, self.freedom, tied=self.tied) if name == self.rate else share
-
-    def method(self, name: str, usual: str) -> str:
-        """The method of the interval of a rate, in words."""
-        if name != self.rate:
-            return usual
-        return "order statistics" if self.exact else "order statistics of effective rows"
-
-
-def promised(aim: Aim, event: BinaryEvent, units: SamplingUnits, confidence: float) -> Promise:
-    """The threshold that promises a sensitivity with most specificity, or the other way round."""
-    assert aim.promise is not None
-    least, given = aim.promise, event.ranked
-    if aim.rate == "sensitivity":
-        tried = np.unique(given[event.happened])
-    else:
-        # Above each forecast without the event, half way to the next one, the safest first.
-        values = np.unique(given)
-        above = Candidates(given, event.happened).thresholds[1:]
-        tried = above[np.searchsorted(values, np.unique(given[~event.happened]))][::-1]
-    freedom, tail = units.freedom if units.grouped else math.inf, 1 - confidence
-    exact = not units.grouped and bool((units.share == units.share[0]).all())
-
-    def limits(at: Ints) -> tuple[Floats, Floats]:
-        grid, back = np.unique(tried[at], return_inverse=True)
-        acts = np.searchsorted(grid, given, side="right")
-        share = Rates(states_of([acts], event.happened, units, len(grid))).share(aim.rate)
-        promise = _Promised.of(share, freedom, tied=False)
-        return promise.at(tail, tail)[back], promise.rows(tail)[back]
-
-    # The limit holds at `safe`, and at no tried threshold beyond it.
-    safe, beyond, n = -1, len(tried), 0.0
-    while beyond - safe > 1:
-        at = np.unique(np.linspace(safe + 1, beyond - 1, min(_AT_ONCE, beyond - safe - 1)).astype(np.int64))
-        limit, rows = limits(at)
-        n = n or float(rows[0])
-        kept = int((limit >= least - _NOTHING).nonzero()[0].max(initial=-1))
-        beyond = int(at[kept + 1]) if kept + 1 < len(at) else beyond
-        safe = int(at[kept]) if kept >= 0 else safe
-    threshold = float(tried[safe]) if safe >= 0 else math.nan
-    counted = given[event.happened] if aim.rate == "sensitivity" else -given[~event.happened]
-    counted = counted[counted >= (threshold if aim.rate == "sensitivity" else -threshold)]
-    tied = bool(len(counted)) and int((counted == counted.min()).sum()) > 1
-    note = _promise(aim.rate, least, confidence, n, kept=safe >= 0, exact=exact)
-    return Promise(threshold, note, None, aim.rate, exact, freedom, tied)
-
-
-def _promise(rate: str, least: float, confidence: float, n: float, *, kept: bool, exact: bool) -> str:
-    """The promise, or why there can be none, in words."""
-    rows = "events" if rate == "sensitivity" else "non-events"
-    seen = f"{n:,.0f} {rows}" if exact else f"in effect {n:,.1f} independent {rows}"
-    what = f"a {rate} of at least {least:g} with {100 * confidence:g}% confidence"
-    if kept:
-        return f"the threshold promises {what} ({'exact' if exact else 'approximate'}, from {seen})"
-    if least >= 1:
-        return f"no threshold can promise {what}, however many rows there are"
-    enough = max(1, math.ceil(math.log(1 - confidence) / math.log(least) - _NOTHING))
-    return f"no threshold can promise {what}: that takes {enough:,} {rows}, and there are {seen}"
-
-
 # ---- other aims --------------------------------------------------------------------------------
 
 
@@ -395,7 +242,7 @@ class Corrected(Chosen):
     def __call__(self, name: str, share: RateShare) -> RateShare:
         """A share, from that of the rows."""
         value = np.clip(share.value - self.optimism[name], 0.0, 1.0)
-        return _Lowered(value, share.n / self.inflation[name], share.slopes, share.value)
+        return _Lowered(value, share.n / self.inflation[name], share.freedom, share.slopes, share.value)
 
     def method(self, name: str, usual: str) -> str:
         """The method of the interval of a rate, in words."""
@@ -414,9 +261,9 @@ class _Lowered(RateShare):
 
     seen: Floats
 
-    def limits(self, quantile: float | Floats) -> Floats:
-        """Wilson's limits, (2, T). A share of 0 or 1 of the rows may be that of all others as well."""
-        low, high = super().limits(quantile)
+    def limits(self, tail: Any) -> Floats:
+        """Mid-P limits, (2, T). A share of 0 or 1 of the rows may be that of all others as well."""
+        low, high = super().limits(tail)
         low = np.where(self.seen <= _NOTHING, 0.0, low)
         return np.stack([low, np.where(self.seen >= 1 - _NOTHING, 1.0, high)])
 

@@ -13,7 +13,7 @@ from verax.analyses.binary import ScannedRows, event_names
 from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
 from verax.analyses.discrimination.ranking import average_precision, roc_auc
 from verax.analyses.discrimination.result import RankScores
-from verax.analyses.rates import Rates, quantile_of, widest_of
+from verax.analyses.rates import Rates, tail_of, widest_of
 from verax.common.checks import check_count, check_flag
 from verax.inference.intervals import Interval, check_confidence, check_seed
 from verax.inputs.arrays import Bools, Floats
@@ -282,7 +282,7 @@ def _acted(rates: Rates) -> Floats:
 def _roc(rates: Rates, grid: Floats, confidence: float, seed: int) -> RateCurve:
     x = 1 - rates.value("specificity")
     x = np.where(np.abs(x) < 1e-12, 0.0, x)
-    of_x = 1 - rates.limits("specificity", quantile_of(rates.states, confidence))[::-1]
+    of_x = 1 - rates.limits("specificity", (1 - confidence) / 2)[::-1]
     band = _roc_band(rates, x, confidence, seed)
     return _curve(rates, grid, (x, of_x), "sensitivity", band, confidence, _BACKWARD)
 
@@ -297,7 +297,7 @@ def _curve(
     order: slice,
 ) -> RateCurve:
     """A curve in the order in which `x` increases; `y` is the name of a rate. Names and areas follow."""
-    limits = rates.limits(y, quantile_of(rates.states, confidence))
+    limits = rates.limits(y, (1 - confidence) / 2)
     none = Interval.undefined(_NO_AREA, confidence=confidence)
     return RateCurve(
         "",
@@ -320,8 +320,9 @@ def _roc_band(rates: Rates, x: Floats, confidence: float, seed: int) -> Floats:
         return np.full((2, len(x)), np.nan)
     everywhere = np.ones(len(x), np.bool_)
     quantile = widest_of(rates, ("sensitivity", "specificity"), everywhere, confidence, seed)
-    low, high = rates.limits("sensitivity", quantile)
-    left, right = 1 - rates.limits("specificity", quantile)[::-1]
+    tail = tail_of(rates.states, quantile)
+    low, high = rates.limits("sensitivity", tail)
+    left, right = 1 - rates.limits("specificity", tail)[::-1]
     below = right[None, :] <= x[:, None] + 1e-12
     above = left[None, :] > x[:, None] + 1e-12
     return np.stack(
@@ -333,7 +334,7 @@ def _roc_band(rates: Rates, x: Floats, confidence: float, seed: int) -> Floats:
 
 
 def _precision_recall(rates: Rates, grid: Floats, confidence: float, seed: int) -> RateCurve:
-    x = rates.value("sensitivity"), rates.limits("sensitivity", quantile_of(rates.states, confidence))
+    x = rates.value("sensitivity"), rates.limits("sensitivity", (1 - confidence) / 2)
     return _curve(rates, grid, x, "ppv", _precision_band(rates, confidence, seed), confidence, _BACKWARD)
 
 
@@ -345,7 +346,7 @@ def _precision_band(rates: Rates, confidence: float, seed: int) -> Floats:
     if not enough.any() or states.cells.units.n < 2:
         return np.full((2, states.n_thresholds), np.nan)
     quantile = widest_of(rates, ("ppv",), enough, confidence, seed)
-    return np.where(enough, rates.limits("ppv", quantile), np.nan)
+    return np.where(enough, rates.limits("ppv", tail_of(rates.states, quantile)), np.nan)
 
 
 def _rows(handle: Handle, sums: CellSums, n_rows: int, *, ordered: bool) -> ScannedRows:

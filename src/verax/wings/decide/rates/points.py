@@ -13,7 +13,7 @@ import numpy as np
 from verax.analyses.bands import States
 from verax.analyses.binary import EventRows, ScannedRows, event_names
 from verax.analyses.dealing import dealt
-from verax.analyses.rates import COMPARED, RATES, Gaps, Rates, quantile_of, rate_interval
+from verax.analyses.rates import COMPARED, RATES, Gaps, Rates, rate_interval
 from verax.analyses.sampled import sampled_rows
 from verax.analyses.table import RowTable
 from verax.analyses.units import SamplingUnits
@@ -32,10 +32,10 @@ from verax.wings.decide.rates.chosen import (
     Chosen,
     Draws,
     check_thresholds,
-    promised,
     resampled,
     states_of,
 )
+from verax.wings.decide.rates.promised import promised
 from verax.wings.decide.rates.result import OperatingPoint, OperatingPoints, Rate, RateDifference
 
 
@@ -168,13 +168,13 @@ class _Known:
     def point(self, model: str, t: int, confidence: float) -> OperatingPoint:
         """The rates at one of the thresholds."""
         states, chosen = self.states, self.chosen
-        rates, quantile = Rates(states, choice=chosen), quantile_of(states, confidence)
+        rates, tail = Rates(states, choice=chosen), (1 - confidence) / 2
         caution = _caution(states) if chosen is None or chosen.exists else chosen.note
         values = tuple(
             _rate(
                 name,
                 float(rates.value(name)[t]),
-                rates.limits(name, quantile)[:, t],
+                rates.limits(name, tail)[:, t],
                 confidence=confidence,
                 method=_method(states) if chosen is None else chosen.method(name, _method(states)),
                 caution=caution,
@@ -219,11 +219,11 @@ def _differences(
     gaps = {(a, b): Gaps(states, (choices.get(a), choices.get(b))) for (a, b), states in both.items()}
     differences = []
     first = next(iter(both.values()))
-    quantile = quantile_of(first, confidence)
+    tail = (1 - confidence) / 2
     how: Any = {"confidence": confidence, "method": _method(first), "caution": _caution(first)}
     for name in COMPARED:
         values = {pair: gap.value(name) for pair, gap in gaps.items()}
-        limits = {pair: gap.limits(name, quantile) for pair, gap in gaps.items()}
+        limits = {pair: gap.limits(name, tail) for pair, gap in gaps.items()}
         p_values = np.stack([gap.p_values(name) for gap in gaps.values()])
         for t in range(first.n_thresholds):
             for (a, b), p, q in zip(gaps, p_values[:, t].tolist(), holm(p_values[:, t]), strict=True):

@@ -195,7 +195,13 @@ def _of_rows(
     rows: Comparison | None = None
     if repeats == 1 or given.cases_known:
         rows = read_comparison(
-            whole, names, rules, ordered=ordered, reference=None, plan=plan, dense=given.dense
+            whole,
+            names,
+            rules,
+            ordered=ordered,
+            reference=None,
+            plan=plan,
+            dense=given.dense,
         )
     else:
         notes.append(
