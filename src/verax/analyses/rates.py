@@ -18,7 +18,7 @@ import numpy as np
 from verax.analyses.bands import States
 from verax.common.caching import cached_property
 from verax.inference.bootstrap import widest
-from verax.inference.estimated import shares_over_groups
+from verax.inference.estimated import over_groups, shares_over_groups
 from verax.inference.intervals import FewGroups, Interval
 from verax.inference.products import sum_of_products
 from verax.inference.shares import Shares, effective_rows, falling_root
@@ -104,6 +104,7 @@ class Rates:
         self._choice, self._few = choice, few
         self._acts, self._happened = states.acts[model], states.happened
         self._found: dict[str, RateShare] = {}
+        self._alike: dict[str, Floats] = {}
 
     def value(self, name: str) -> Floats:
         """The values, (T,); NaN where a rate is undefined."""
@@ -149,6 +150,18 @@ class Rates:
             )
         return _ratio_limits((1 - sens.value, spec.value), (1 - ends[0][::-1], ends[1]), -self._correlation)
 
+    def method(self, name: str, t: int, *, gap: bool = False) -> str:
+        """How the interval of a rate at a threshold is computed; with `gap` that of its difference."""
+        parts = {"f1": ["jaccard"]}.get(name, [name] if name in SHARES else ["sensitivity", "specificity"])
+        how = "MOVER of mid-P limits" if gap or len(parts) > 1 else "mid-P"
+        units = self.states.cells.units
+        if not units.grouped:
+            return how
+        for part in parts:
+            self.share(part)
+        alike = float(np.max([self._alike[part][t] for part in parts]))
+        return how + over_groups(f"{units.n:,} groups", alike)
+
     @cached_property
     def _correlation(self) -> Floats:
         """That of sensitivity and specificity, (T,); none over independent rows."""
@@ -159,11 +172,13 @@ class Rates:
     def share(self, name: str) -> RateShare:
         """A share of rows with the number of independent rows that tell about it."""
         if name not in self._found:
-            rate_share = self._counted(*(mask(self._acts, self._happened) for mask in SHARES[name]))
+            masks = (mask(self._acts, self._happened) for mask in SHARES[name])
+            rate_share, self._alike[name] = self._counted(*masks)
             self._found[name] = rate_share if self._choice is None else self._choice(name, rate_share)
         return self._found[name]
 
-    def _counted(self, hit: Bools, miss: Bools) -> RateShare:
+    def _counted(self, hit: Bools, miss: Bools) -> tuple[RateShare, Floats]:
+        """A share, and what correlation of the errors of a group it assumes."""
         states = self.states
         among = hit | miss
         total = (states.share * among).sum(axis=0)
@@ -174,16 +189,16 @@ class Rates:
         right, wrong = ((states.squares * mask).sum(axis=0) for mask in (hit, miss))
         kish = total**2 / (right + wrong)
         n = effective_rows(value, kish, (right * (1 - value) ** 2 + wrong * value**2) / total**2)
-        freedom = np.full_like(n, math.inf)
+        freedom, alike = np.full_like(n, math.inf), np.full_like(n, math.nan)
         if states.cells.units.grouped and states.cells.units.n > 1:
             n = n.copy()
             for at, hits, rows in states.by_group(hit, among):
                 scale = n[at] / total[at]
                 some = np.isfinite(scale)
                 unit = np.where(some, scale, 0.0)
-                shares = shares_over_groups(value[at], n[at], hits * unit, rows * unit, self._few)
+                shares, alike[at] = shares_over_groups(value[at], n[at], hits * unit, rows * unit, self._few)
                 n[at], freedom[at] = shares.n, shares.freedom
-        return RateShare(value, n, freedom, slopes)
+        return RateShare(value, n, freedom, slopes), alike
 
 
 def covariance(states: States, first: Floats, second: Floats) -> Floats:
@@ -209,6 +224,10 @@ class Gaps:
         self._first, self._second = (Rates(states, i, choice) for i, choice in enumerate(choices))
         # The correlations of the two models' rates.
         self._together: dict[str, Floats] = {}
+
+    def method(self, name: str, t: int) -> str:
+        """How the interval of a difference at a threshold is computed."""
+        return self._first.method(name, t, gap=True)
 
     def value(self, name: str) -> Floats:
         """The differences, (T,)."""

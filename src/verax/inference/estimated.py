@@ -86,15 +86,14 @@ class ShareEstimate:
         share = np.clip(np.asarray([hits.sum() / total]), 0.0, 1.0)
         groups = in_words(count)
         if isinstance(few, str):
-            over = f" over {groups} ({QUARTER})"
-            return cls(unseen(float(share[0]), kinds), over, few_groups(count))
+            return cls(unseen(float(share[0]), kinds), over_groups(groups, math.nan), few_groups(count))
         by_kind = []
         for of_kind, weights in kinds:
             rows = weights[:, None] * (n / total)
             by_kind.append(Effects.of(np.clip(of_kind[:, None] * (n / total), 0.0, rows), rows))
         effects = Effects.joined(by_kind)
         assumed = float(effects.assumed(few)[0])
-        over = f" over {groups} ({one_kind(assumed, several=len(kinds) > 1)})"
+        over = over_groups(groups, assumed, several=len(kinds) > 1)
         errors = float(effects.errors(share, np.asarray([n]))[0])
         caution = (
             few_groups(count) or too_alike(float(effects.seen[0]), assumed) or few_errors(errors, assumed)
@@ -121,13 +120,29 @@ class ShareEstimate:
         return Interval(low, high, method=method, confidence=confidence, caution=self.caution)
 
 
-def shares_over_groups(share: Floats, n: Floats, hits: Floats, rows: Floats, few: FewGroups) -> Shares:
-    """Shares of n rows in effect, (T,), from the counted and from all rows of each group, (G, T)."""
+def shares_over_groups(
+    share: Floats, n: Floats, hits: Floats, rows: Floats, few: FewGroups
+) -> tuple[Shares, Floats]:
+    """Shares of n rows in effect, (T,), from the counted and from all rows of each group, (G, T).
+
+    With the correlation of the errors of a group that each assumes; NaN where none is.
+    """
     if not isinstance(few, str):
-        return Effects.of(hits, rows).shares(share, n, few)
+        effects = Effects.of(hits, rows)
+        return effects.shares(share, n, few), effects.assumed(few)
     columns = zip(share.tolist(), hits.T, rows.T, strict=True)
     by_column = [unseen(value, [(of_hits, of_rows)]) for value, of_hits, of_rows in columns]
-    return Shares(share, *(np.array([getattr(x, name) for x in by_column]) for name in ("n", "freedom")))
+    known = (np.array([getattr(x, name) for x in by_column]) for name in ("n", "freedom"))
+    return Shares(share, *known), np.full_like(share, np.nan)
+
+
+def over_groups(groups: str, assumed: float, *, several: bool = False) -> str:
+    """What is independent, and what is assumed of it: " over 12 groups (of one kind; ...)".
+
+    >>> over_groups("12 groups", 0.2)
+    ' over 12 groups (of one kind; errors of a group alike up to 0.2)'
+    """
+    return f" over {groups} ({QUARTER if math.isnan(assumed) else one_kind(assumed, several=several)})"
 
 
 def one_kind(assumed: float, *, several: bool = False) -> str:

@@ -487,6 +487,8 @@ def cautious_limits(
 def wilson(share: float, n: float, quantile: float, confidence: float) -> Interval:
     """Wilson's interval of a share of `n` independent rows, which also holds for shares of 0 and 1.
 
+    Here the scale of other numbers within bounds. Wilson (1927), doi:10.1080/01621459.1927.10502953.
+
     >>> f"{wilson(0.0, 30, 1.96, 0.95):.3f}", f"{wilson(0.5, 30, 1.96, 0.95):.3f}"
     ('0.000 to 0.114', '0.332 to 0.668')
     """

@@ -1,7 +1,7 @@
 """Intervals of shares: mid-P limits on the number of independent rows that tell as much.
 
 A share of n independent rows has the limits at which the chance of what was seen, with half of the chance of
-exactly that, is half of the level (Lancaster 1961; Berry and Armitage 1995, doi:10.2307/2348890). They hold
+exactly that, is half of the level (Lancaster 1961; Berry and Armitage 1995, doi:10.2307/2348891). They hold
 for real numbers of rows, so everything else is a matter of how many rows there are in effect: with weights,
 over groups, and where the variance of groups is itself uncertain.
 
@@ -147,9 +147,9 @@ class _Counted:
                 inside = (moved >= low) & (moved <= high)
                 # Of a step that is small the next one is as small as rounding.
                 if inside.all() and (np.abs(step) <= _SETTLED * share * rest).all():
-                    return moved
+                    return np.asarray(moved)
                 share = np.where(inside, moved, (low + high) / 2)
-        return share
+        return np.asarray(share)
 
     def ends(self, inside: Floats, chance: Floats) -> Floats:
         """The limits, with those where one side has no rows."""

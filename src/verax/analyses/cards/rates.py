@@ -65,7 +65,8 @@ def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
         ends = rates.limits(name, tail)[:, 0] if len(kinds) < 2 else np.full(2, np.nan)
         why = caution if len(kinds) < 2 else _TWO_WAYS
         value, confidence = float(rates.value(name)[0]), plan.confidence
-        told = rate_interval(name, value, ends, confidence=confidence, method="Wilson and MOVER", caution=why)
+        method = rates.method(name, 0) if len(kinds) < 2 else "mid-P"
+        told = rate_interval(name, value, ends, confidence=confidence, method=method, caution=why)
         lines[name] = CardLine(name, value, told, kind.bounds(2), kind.orientation, kind.summary)
     return lines
 

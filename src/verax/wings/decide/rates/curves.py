@@ -46,7 +46,7 @@ def roc_curve(
 ) -> RateCurves:
     """The ROC curve: sensitivity by false positive rate, with a confidence band and the area under it.
 
-    Each point is exact: that of one threshold. Its sensitivity and its false positive rate have Wilson's
+    Each point is exact: that of one threshold. Its sensitivity and its false positive rate have mid-P
     intervals. The band holds for the whole curve at once: it has all monotone curves that pass, at every
     threshold on it, through the rectangle of two simultaneous intervals (sup-t).
 
@@ -105,7 +105,7 @@ def precision_recall_curve(
 ) -> RateCurves:
     """The precision-recall curve, with a confidence band and the average precision.
 
-    Each point is exact: that of one threshold. Precision and recall have Wilson's intervals. The band of the
+    Each point is exact: that of one threshold. Precision and recall have mid-P intervals. The band of the
     precision is simultaneous (sup-t) over all thresholds at which at least 10 rows are acted on. Nothing is
     interpolated between points.
 

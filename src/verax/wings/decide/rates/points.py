@@ -61,13 +61,14 @@ def operating_points(
     A threshold for a sensitivity is a promise: the highest one at which the lower confidence limit of the
     sensitivity is at least the value asked for. On new rows it is reached with the given confidence, which is
     exact for independent rows without weights (order statistics of the events). With weights or groups it
-    holds for the effective number of events. Too few events promise nothing: the threshold is NaN, and `note`
-    gives the number needed. A specificity is promised likewise.
+    holds for the effective number of events, and for groups of the kinds that were seen. Too few events
+    promise nothing, and fewer than 4 groups with events: the threshold is NaN, and `note` says why. A
+    specificity is promised likewise.
 
     Other chosen thresholds promise nothing. Their rates are those of the threshold that is shown: the rates
     in these rows minus their optimism, from 200 resamples of rows or groups that choose their own thresholds.
 
-    Rates that are shares of rows have Wilson's intervals. Youden's J, likelihood ratios and the paired
+    Rates that are shares of rows have mid-P intervals. Youden's J, likelihood ratios and the paired
     differences of models combine these limits (MOVER). With weights or groups they are those of the number of
     independent rows that would give the same variance. A promised rate has the limits of its order statistic.
 
@@ -111,7 +112,7 @@ def operating_points(
 
     References
     ----------
-    Wilson (1927), doi:10.1080/01621459.1927.10502953; Zou and Donner (2008), doi:10.1002/sim.3095; Korn and
+    Berry and Armitage (1995), doi:10.2307/2348891; Zou and Donner (2008), doi:10.1002/sim.3095; Korn and
     Graubard (1998), Survey Methodology 24, 193-201; Efron (1983), doi:10.1080/01621459.1983.10477973
 
     Examples
@@ -176,7 +177,9 @@ class _Known:
                 float(rates.value(name)[t]),
                 rates.limits(name, tail)[:, t],
                 confidence=confidence,
-                method=_method(states) if chosen is None else chosen.method(name, _method(states)),
+                method=rates.method(name, t)
+                if chosen is None
+                else chosen.method(name, rates.method(name, t)),
                 caution=caution,
             )
             for name in RATES
@@ -189,15 +192,14 @@ class _Known:
         choice = (None, "") if chosen is None else (chosen.per_fold, chosen.note)
         return OperatingPoint(model, self.event, threshold, values, shares, *choice)
 
+    def _method(self, rates: Rates, name: str, t: int) -> str:
+        usual = rates.method(name, t)
+        return usual if self.chosen is None else self.chosen.method(name, usual)
+
 
 def _rate(name: str, value: float, ends: Floats, **how: Any) -> Rate:
     """A rate with its interval."""
     return Rate(name, value, rate_interval(name, value, ends, **how))
-
-
-def _method(states: States) -> str:
-    units = states.cells.units
-    return f"Wilson and MOVER, over {units.n:,} groups" if units.grouped else "Wilson and MOVER"
 
 
 def _caution(states: States) -> str:
@@ -220,7 +222,7 @@ def _differences(
     differences = []
     first = next(iter(both.values()))
     tail = (1 - confidence) / 2
-    how: Any = {"confidence": confidence, "method": _method(first), "caution": _caution(first)}
+    how: Any = {"confidence": confidence, "caution": _caution(first)}
     for name in COMPARED:
         values = {pair: gap.value(name) for pair, gap in gaps.items()}
         limits = {pair: gap.limits(name, tail) for pair, gap in gaps.items()}
@@ -228,7 +230,7 @@ def _differences(
         for t in range(first.n_thresholds):
             for (a, b), p, q in zip(gaps, p_values[:, t].tolist(), holm(p_values[:, t]), strict=True):
                 value, ends = float(values[a, b][t]), limits[a, b][:, t]
-                interval = rate_interval(name, value, ends, **how)
+                interval = rate_interval(name, value, ends, method=gaps[a, b].method(name, t), **how)
                 thresholds = float(at[a][t]), float(at[b][t])
                 differences.append(
                     RateDifference(a, b, event, thresholds, name, value, interval, p, float(q))
