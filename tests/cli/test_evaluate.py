@@ -16,6 +16,7 @@ import time
 import numpy as np
 import pyarrow.parquet as papq
 import pytest
+from scipy.stats import binomtest
 
 import demofiles
 import verax as vx
@@ -184,7 +185,8 @@ def test_two_kinds_of_groups(tmp_path):
     card = vx.evaluate(y, p, groups=[league, date])
     expected = card.scores["brier"].interval
     assert found["card"]["scores"]["brier"]["interval"] == pytest.approx(expected, rel=1e-6)
-    assert "jackknife over 12 and 20 groups" in verax("evaluate", path, "--groups", "league,date").stdout
+    shown = " ".join(verax("evaluate", path, "--groups", "league,date").stdout.split())
+    assert "Intervals: over 12 and 20 groups: means: gamma; shares: mid-P (each of one kind" in shown
     text = verax("compare", path, f"b={path}", "--groups", "league,date").stdout
     assert "12 and 20 groups; paired t test (the more cautious of Student's and Hall's), independent" in text
     # Subgroups have the kind with fewer groups.
@@ -267,9 +269,36 @@ def test_bounds_on_the_worse_end_of_the_interval(folder):
     assert quickly("evaluate", file, "--require", f"brier<{between}")[0] == 0
     assert quickly("evaluate", file, "--require", f"brier.high<{between}")[0] == 1
     assert quickly("evaluate", file, "--require", f"brier<{between}", "--require-interval")[0] == 1
-    worse = card["metrics"]["accuracy"]["interval"][0]
-    assert quickly("evaluate", file, "--require", f"accuracy>={worse}", "--require-interval")[0] == 0
-    assert quickly("evaluate", file, "--require", f"accuracy.low>{worse}")[0] == 1
+    # A gate takes the limit of Clopper and Pearson, a little below that of the card.
+    shown = card["metrics"]["accuracy"]["interval"][0]
+    code, out, _ = quickly("evaluate", file, "--require", f"accuracy.low>={shown}")
+    assert (code, "low end of accuracy (Clopper-Pearson) is" in out) == (1, True)
+    worse = binomtest(round(card["metrics"]["accuracy"]["mean"] * 240), 240).proportion_ci(method="exact").low
+    assert shown - 0.005 < worse < shown
+    assert quickly("evaluate", file, "--require", f"accuracy>={worse - 1e-9}", "--require-interval")[0] == 0
+    assert quickly("evaluate", file, "--require", f"accuracy.low>{worse + 1e-9}")[0] == 1
+
+
+def test_what_is_assumed_of_groups_can_be_stated(tmp_path):
+    rng = np.random.default_rng(0)
+    y, site = rng.integers(0, 2, 2400), np.arange(2400) // 200
+    p = np.where(rng.random(2400) < 0.99, y, 1 - y) * 0.8 + 0.1
+    path = tmp_path / "sites.csv"
+    path.write_text("y,p,site\n" + "\n".join(f"{a},{b:.1f},{c}" for a, b, c in zip(y, p, site, strict=True)))
+    gate = ("evaluate", path, "--groups", "site", "--require", "accuracy.low>0.98")
+    assert quickly(*gate)[0] == 1
+    code, out, _ = quickly(*gate, "--few-groups", "0.05")
+    assert (code, "errors of a group alike up to 0.05" in " ".join(out.split())) == (0, True)
+    code, out, _ = quickly(*gate, "--few-groups", "unseen")
+    assert (code, "a quarter of a group may be unlike" in " ".join(out.split())) == (1, True)
+    code, _, err = quickly(*gate, "--few-groups", "many")
+    assert (code, "must be a correlation from 0 to 1" in err) == (2, True)
+
+
+def test_the_interval_of_a_loss_holds_its_mean(folder):
+    file = folder / "preds.parquet"
+    card = json.loads(quickly("evaluate", file, "--json")[1])["card"]
+    (low, high), mean = card["scores"]["brier"]["interval"], card["scores"]["brier"]["mean"]
     assert low < mean < high
 
 

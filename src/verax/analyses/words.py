@@ -166,15 +166,19 @@ def span(interval: Sequence[float] | None, digits: int = 4) -> str:
 def percent(x: float, digits: int | None = None) -> str:
     """A share in percent, with two significant digits or a given number of decimals.
 
+    It reads 0 only if it is zero.
+
     >>> percent(0.7412), percent(0.00123), percent(-0.05), percent(0.5, 1), percent(1.0)
     ('74%', '0.12%', '−5%', '50.0%', '100%')
+    >>> percent(0.0004, 0), percent(0.0, 0)
+    ('0.04%', '0%')
     """
     if math.isnan(x):
         return "–"
     if math.isinf(x):
         return "∞" if x > 0 else "−∞"
     value = 100 * x
-    if digits is None:
+    if digits is None or (value and abs(value) < 0.5 / 10**digits):
         magnitude = math.floor(math.log10(abs(value))) if value else 0
         text = f"{value:z.{min(6, max(0, 1 - magnitude))}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypedDict, cast, get_args
 
 import numpy as np
 
 from verax.common.checks import check_choice, check_count, check_number, is_whole
+from verax.common.spelling import LATER
 from verax.common.strictjson import number, plain
 from verax.errors import InputError, passing, show
 from verax.inference.shares import between
@@ -265,11 +266,10 @@ class Resampled(TypedDict):
     replicates: int
     seed: int
     weights_are: WeightsAre
-    few_groups: NotRequired[float | Literal["unseen"]]
     method: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Resampling:
     """Settings for computing confidence intervals.
 
@@ -292,7 +292,7 @@ class Resampling:
     replicates: int = 1000
     seed: int = 0
     weights_are: WeightsAre = "importance"
-    few_groups: FewGroups = None
+    few_groups: FewGroups = field(default=None, metadata=LATER)
 
     def by(self, method: str) -> Resampled:
         """Return the plan with the method, for JSON.
@@ -307,15 +307,19 @@ class Resampling:
         dict
             The plan and the method.
         """
-        facts: Any = {**self.to_values(), "method": method}
+        facts: Any = {**asdict(self), "method": method}
+        # The method says what is assumed of groups.
+        del facts["few_groups"]
         return cast(Resampled, facts)
 
     def to_values(self) -> dict[str, Any]:
         """The settings by name, to be stored; without that of groups where it is the usual one."""
         values = asdict(self)
-        return (
-            values if self.few_groups is not None else {k: v for k, v in values.items() if k != "few_groups"}
-        )
+        return {name: value for name, value in values.items() if name != "few_groups" or value is not None}
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in self.to_values().items())
+        return f"Resampling({told})"
 
     def difference(self, other: Resampling) -> str:
         """Describe the differences to another plan.

@@ -209,7 +209,7 @@ class Scorecard(CardTable, MaySkip):
         >>> import verax as vx
         >>> card = vx.evaluate([0, 1, 1], [[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]], rules=["brier"])
         >>> {name: round(value, 3) for name, value in card.flat("val_").items() if "brier" in name}
-        {'val_brier': 0.327, 'val_brier_low': 0.0, 'val_brier_high': 1.182}
+        {'val_brier': 0.327, 'val_brier_low': 0.001, 'val_brier_high': 2.0}
         """
         lines = [line_numbers(f"{prefix}{line.name}", line) for line in self._all]
         for line in self.known_measures.values():

@@ -192,7 +192,7 @@ class OperatingPoints(Tabled, MaySkip):
     >>> y, p = [0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.4, 0.7, 0.9]
     >>> point = vx.operating_points(y, p).points[0]
     >>> round(point["sensitivity"], 4), f"{point.rate('sensitivity').interval:.2f}"
-    (0.6667, '0.21 to 0.94')
+    (0.6667, '0.13 to 0.98')
     """
 
     points: tuple[OperatingPoint, ...]
