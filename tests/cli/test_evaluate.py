@@ -264,7 +264,7 @@ def test_bounds_decide_the_exit_code(folder):
 def test_bounds_on_the_worse_end_of_the_interval(folder):
     file = folder / "preds.parquet"
     card = json.loads(quickly("evaluate", file, "--json")[1])["card"]
-    (low, high), mean = card["scores"]["brier"]["interval"], card["scores"]["brier"]["mean"]
+    (_, high), mean = card["scores"]["brier"]["interval"], card["scores"]["brier"]["mean"]
     between = (mean + high) / 2
     assert quickly("evaluate", file, "--require", f"brier<{between}")[0] == 0
     assert quickly("evaluate", file, "--require", f"brier.high<{between}")[0] == 1
