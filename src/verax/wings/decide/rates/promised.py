@@ -107,12 +107,13 @@ class GroupedEvents:
     @classmethod
     def of(cls, scores: Floats, share: Floats, codes: Ints, least: float) -> GroupedEvents:
         """From the scores of the events, their shares of the weight, and their groups."""
-        weight = share * (share.sum() / float(share @ share))
+        # In units in which they sum to the effective number of events.
+        weight = share * (share.sum() / float(share @ share)) if len(share) else share
         of_groups = sums_at(codes, weight, int(codes.max(initial=-1)) + 1)
         n, groups = float(weight.sum()), int(np.count_nonzero(of_groups))
-        largest = float(of_groups.max(initial=0.0)) / n if n > 0 else 1.0
         if groups < _FEWEST:
             return cls(math.nan, math.nan, f"that takes at least {_FEWEST} groups, and there are {groups}")
+        largest = float(of_groups.max()) / n
         if largest > _MOST:
             return cls(math.nan, math.nan, f"{100 * largest:.0f}% of them are in one group")
         level = min(1 - least, 1.0)
