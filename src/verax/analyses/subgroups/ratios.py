@@ -12,6 +12,7 @@ from verax.analyses.calibration.claims import p_value_of, variances_of_gap
 from verax.analyses.calibration.sums import CLAIM, HIT, Events
 from verax.common.faces import Hidden, Record
 from verax.inference.intervals import Interval, t_quantile
+from verax.inference.shares import mid_p_limits
 
 # Where fewer rows of the rarer outcome are expected, there is no test, and nothing to be pooled.
 _FEWEST = 2.0
@@ -94,23 +95,8 @@ def _interval(
     share = min(max(1 - right * rows / expected, _EDGE), 1 - _EDGE)
     fewer = rows * right / variance * (quantile / student) ** 2
     n = max(expected / share, observed)
-    low, high = _mid_p_limits(observed * fewer, n * fewer, (1 - confidence) / 2)
+    low, high = mid_p_limits(observed / n, n * fewer, (1 - confidence) / 2).tolist()
     return Interval(low * n / expected, high * n / expected, method="mid-P", confidence=confidence)
-
-
-def _mid_p_limits(x: float, n: float, tail: float) -> tuple[float, float]:
-    """The mid-P limits of a share of x among n rows; both may be any real numbers."""
-    from scipy.optimize import brentq
-    from scipy.special import betainc
-
-    def below(p: float, target: float) -> float:
-        at_least = 1.0 if x <= _EDGE else float(betainc(x, n - x + 1, p))
-        more = 0.0 if x >= n - _EDGE else float(betainc(x + 1, n - x, p))
-        return (at_least + more) / 2 - target
-
-    low = 0.0 if x <= _EDGE else float(brentq(below, 0.0, 1.0, (tail,), xtol=1e-14))
-    high = 1.0 if x >= n - _EDGE else float(brentq(below, 0.0, 1.0, (1 - tail,), xtol=1e-14))
-    return low, high
 
 
 @dataclass(frozen=True)
