@@ -25,7 +25,7 @@ _NOTHING = 1e-12
 _FEWEST_ROWS = 1e-3
 # Of more rows than this limits are those of the normal distribution, and Beta quantiles inexact.
 _MOST_ROWS = 1e12
-# Newton's steps from the middle of the bracket; they end sooner where no limit moves.
+# The most of Newton's steps; they end sooner where no limit moves.
 _STEPS, _SETTLED = 60, 1e-7
 # Normal quantiles beyond this have p-values of zero; one is known when its bracket is this small, after at
 # most this number of steps.
@@ -42,8 +42,7 @@ _MANY = 1e9
 def mid_p_limits(share: Any, rows: Any, tail: Any) -> Floats:
     """The mid-P limits of shares of real numbers of independent rows, (2, ...), with this chance beyond each.
 
-    The equation of a limit is solved by Newton's method between the quantiles of the two Beta distributions
-    that bracket it.
+    The equation of a limit is solved by Newton's method.
 
     >>> mid_p_limits(0.8, 100, 0.025).round(4), mid_p_limits([0.0, 1.0], 10, 0.025).round(4)
     (array([0.7131, 0.8698]), array([[0.    , 0.7411],
@@ -111,45 +110,39 @@ class _Counted:
 
     def at(self, share: Floats) -> Floats:
         """The chance of at most this true share, by the mean of the two distributions."""
-        from scipy.special import betainc
-
-        inner, outer = self.betas
-        return np.asarray((betainc(*inner, share) + betainc(*outer, share)) / 2)
+        return _chance(self.x, self.rest, share)
 
     def quantiles(self) -> Floats:
         """The two ends, (2, ...), at which the chance of at most this true share is the tail or all but it.
 
-        Newton's method, and halves of the bracket where it leaves that.
+        Newton's method from the quantiles of Jeffreys, which are near, and halves of the bracket where it
+        leaves that. The upper end is the lower one of the rows that are not counted: one minus a small chance
+        would be rounded.
         """
         from scipy.special import betaincinv, betaln
 
-        inner, outer = self.betas
-        probability = np.stack([self.tail, 1 - self.tail])
-        # Quantiles far in the tails may underflow; the bracket is then as wide as it can be.
-        low, high = betaincinv(*inner, probability), betaincinv(*outer, probability)
-        low[np.isnan(low)], high[np.isnan(high)] = 0.0, 1.0
-        share = (low + high) / 2
-        a, b, scale = self.x - 1, self.rest - 1, betaln(self.x, self.rest)
+        x, rest = np.stack([self.x, self.rest]), np.stack([self.rest, self.x])
+        share = betaincinv(x + 0.5, rest + 0.5, self.tail)
+        # Quantiles far in the tails may underflow.
+        share = np.where((share > 0) & (share < 1), share, x / (x + rest))
+        low, high = np.zeros_like(share), np.ones_like(share)
+        scale, n = betaln(x, rest), x + rest
         # The densities of both distributions have a factor in common.
-        n = self.x + self.rest
-        above, below = n / (2 * self.rest), n / (2 * self.x)
+        above, below = n / (2 * rest), n / (2 * x)
         with np.errstate(all="ignore"):
             for _ in range(_STEPS):
-                rest = 1 - share
-                gap = self.at(share) - probability
+                gap = _chance(x, rest, share) - self.tail
                 short = gap < 0
                 low, high = np.where(short, share, low), np.where(short, high, share)
-                density = np.exp(a * np.log(share) + b * np.log(rest) - scale) * (
-                    above * rest + below * share
-                )
-                step = gap / density
+                common = np.exp((x - 1) * np.log(share) + (rest - 1) * np.log1p(-share) - scale)
+                step = gap / (common * (above * (1 - share) + below * share))
                 moved = share - step
                 inside = (moved >= low) & (moved <= high)
-                # Of a step that is small the next one is as small as rounding.
-                if inside.all() and (np.abs(step) <= _SETTLED * share * rest).all():
-                    return np.asarray(moved)
                 share = np.where(inside, moved, (low + high) / 2)
-        return np.asarray(share)
+                # Of a step that is small the next one is as small as rounding.
+                if inside.all() and (np.abs(step) <= _SETTLED * share).all():
+                    break
+        return np.stack([share[0], 1 - share[1]])
 
     def ends(self, inside: Floats, chance: Floats) -> Floats:
         """The limits, with those where one side has no rows."""
@@ -157,6 +150,13 @@ class _Counted:
         low = np.where(self.none, 0.0, np.where(self.all_, chance, low))
         high = np.where(self.all_, 1.0, np.where(self.none, 1 - chance, high))
         return np.where(self.known, np.stack([low, high]), np.nan)
+
+
+def _chance(x: Floats, rest: Floats, share: Floats) -> Floats:
+    """The chance of at most this true share, of x rows that are counted and others."""
+    from scipy.special import betainc
+
+    return np.asarray((betainc(x, rest + 1, share) + betainc(x + 1, rest, share)) / 2)
 
 
 def mid_p_value(share: float, rows: float, true: float) -> float:
