@@ -133,7 +133,7 @@ def test_a_state_in_a_store_is_continued(filled):
     state = "s3://results/m.state"
     for i, name in enumerate(("one", "two")):
         # Forecasts of these rows are underconfident, which gives alarms.
-        typed = ("--id", "id", "--time", "id", "--state", state, "--json")
+        typed = ("--id", "id", "--time", "id", "--unit", "row", "--state", state, "--json")
         ran = verax("monitor", f"s3://preds/{name}.parquet", *typed)
         assert ran.returncode in (0, 1), ran
         assert json.loads(ran.stdout)["n_rows"] == (i + 1) * N

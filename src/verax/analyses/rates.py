@@ -21,7 +21,7 @@ from verax.inference.bootstrap import widest
 from verax.inference.estimated import over_groups, shares_over_groups
 from verax.inference.intervals import FewGroups, Interval
 from verax.inference.products import sum_of_products
-from verax.inference.shares import Shares, effective_rows, falling_root
+from verax.inference.shares import CountedShares, effective_rows, falling_root
 from verax.inputs.arrays import Bools, Floats
 from verax.scores.metrics import METRICS, DecisionMetric
 
@@ -66,7 +66,7 @@ def rate_interval(
 
 
 @dataclass(frozen=True)
-class RateShare(Shares):
+class RateShare(CountedShares):
     """A share among some rows at T thresholds, with the number of independent rows that tell as much.
 
     Attributes

@@ -257,7 +257,7 @@ class Sheet:
     size : tuple of two floats
         The width and the height of a figure in inches.
     title, note : str
-        What stands above and below all of them.
+        The texts above and below all of them.
     x, y : str
         The names of axes that all share; empty where each has its own.
     shared : str
@@ -313,7 +313,7 @@ def _joined(axis: Axis, ends: Sequence[tuple[float, float]]) -> Axis:
 
 
 def rows_figure(title: str, ranges: Ranges, x: Axis, label: str, *behind: Mark) -> Figure:
-    """The figure of values below each other, whose names stand on the vertical axis."""
+    """The figure of values below each other, with names on the vertical axis."""
     y = Axis(names=tuple(row.name for row in ranges.values))
     return Figure(title, [*behind, ranges], x, y, heads={"name": label})
 

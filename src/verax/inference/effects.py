@@ -1,6 +1,6 @@
 """Variances over groups with their degrees of freedom, and what they make of the number of rows.
 
-The variance of a share over groups is a design effect times that of as many independent rows. It is estimated
+The variance of a share over groups is a design effect times that of the same number of independent rows. It is estimated
 twice: from the mean squares between and within groups (ANOVA), and from the squared deviations of groups
 (CR2, Bell and McCaffrey 2002). Where few errors were seen both are drawn towards the effect of an assumed
 correlation, by as much as two errors weigh: samples whose rows are all right look regular whatever the
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.inference.shares import Shares, between
+from verax.inference.shares import CountedShares, between
 from verax.inputs.arrays import Floats
 
 # The correlation that is assumed between the errors of a group: this number of rows over the mean size of
@@ -88,7 +88,7 @@ def mean_freedom(weight: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Effects:
+class GroupEffects:
     """Design effects of shares over groups of one kind: how many rows tell as much as an independent one.
 
     Attributes
@@ -107,7 +107,7 @@ class Effects:
     size: Floats
 
     @classmethod
-    def of(cls, hits: Floats, rows: Floats) -> Effects:
+    def of(cls, hits: Floats, rows: Floats) -> GroupEffects:
         """From the rows of each group and those that are counted, each (G, T).
 
         Rows with weights are in units in which all of them sum to their effective number.
@@ -139,7 +139,7 @@ class Effects:
         return cls(anova, np.where(inside, robust, 1.0), np.minimum(freedom, _MANY), size)
 
     @classmethod
-    def joined(cls, kinds: Sequence[Effects]) -> Effects:
+    def joined(cls, kinds: Sequence[GroupEffects]) -> GroupEffects:
         """Those of two kinds of groups at once, from both kinds and their pairs; of one kind, these."""
         if len(kinds) == 1:
             return kinds[0]
@@ -178,6 +178,6 @@ class Effects:
             used = np.maximum(used, (known * effect + _PRIOR * usual) / (known + _PRIOR))
         return used
 
-    def shares(self, share: Floats, n: Floats, stated: float | None = None) -> Shares:
+    def shares(self, share: Floats, n: Floats, stated: float | None = None) -> CountedShares:
         """Shares with the number of independent rows that tell as much, from n rows in effect."""
-        return Shares(share, n / self.used(share, n, stated), self.freedom)
+        return CountedShares(share, n / self.used(share, n, stated), self.freedom)

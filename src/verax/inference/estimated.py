@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.engines.clusters import both_ways, effective_groups, leave_one_out
-from verax.inference.effects import Effects, cr2, mean_freedom
+from verax.inference.effects import GroupEffects, cr2, mean_freedom
 from verax.inference.intervals import FewGroups, Interval, few_groups, padded, t_quantile
-from verax.inference.shares import Shares, between, effective_rows, shrunk
+from verax.inference.shares import CountedShares, between, effective_rows, shrunk
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import GroupCount, in_words
 
@@ -45,7 +45,7 @@ class ShareEstimate:
 
     Attributes
     ----------
-    shares : Shares
+    shares : CountedShares
         The share.
     over : str
         What is independent, such as " over 12 groups (...)"; empty for rows.
@@ -53,7 +53,7 @@ class ShareEstimate:
         Why an interval may be unreliable; empty if it is not.
     """
 
-    shares: Shares
+    shares: CountedShares
     over: str = ""
     caution: str = ""
 
@@ -63,7 +63,7 @@ class ShareEstimate:
         n = effective_rows(share, kish, variance)
         heavy = n < _FEW_HEAVY and n < n_rows / _HEAVY
         caution = f"the share rests on few heavy rows: {n_rows:,.0f} tell as much as {n:.3g}" if heavy else ""
-        return cls(Shares(np.asarray(share), n, np.asarray(math.inf)), "", caution)
+        return cls(CountedShares(np.asarray(share), n, np.asarray(math.inf)), "", caution)
 
     @classmethod
     def over_groups(cls, kinds: ByKind, n: float, count: GroupCount, few: FewGroups = None) -> ShareEstimate:
@@ -90,8 +90,8 @@ class ShareEstimate:
         by_kind = []
         for of_kind, weights in kinds:
             rows = weights[:, None] * (n / total)
-            by_kind.append(Effects.of(np.clip(of_kind[:, None] * (n / total), 0.0, rows), rows))
-        effects = Effects.joined(by_kind)
+            by_kind.append(GroupEffects.of(np.clip(of_kind[:, None] * (n / total), 0.0, rows), rows))
+        effects = GroupEffects.joined(by_kind)
         assumed = float(effects.assumed(few)[0])
         over = over_groups(groups, assumed, several=len(kinds) > 1)
         errors = float(effects.errors(share, np.asarray([n]))[0])
@@ -99,7 +99,7 @@ class ShareEstimate:
             few_groups(count) or too_alike(float(effects.seen[0]), assumed) or few_errors(errors, assumed)
         )
         shares = effects.shares(share, np.asarray([n]), few)
-        return cls(Shares(shares.value[0], shares.n[0], shares.freedom[0]), over, caution)
+        return cls(CountedShares(shares.value[0], shares.n[0], shares.freedom[0]), over, caution)
 
     @property
     def method(self) -> str:
@@ -122,18 +122,18 @@ class ShareEstimate:
 
 def shares_over_groups(
     share: Floats, n: Floats, hits: Floats, rows: Floats, few: FewGroups
-) -> tuple[Shares, Floats]:
+) -> tuple[CountedShares, Floats]:
     """Shares of n rows in effect, (T,), from the counted and from all rows of each group, (G, T).
 
     With the correlation of the errors of a group that each assumes; NaN where none is.
     """
     if not isinstance(few, str):
-        effects = Effects.of(hits, rows)
+        effects = GroupEffects.of(hits, rows)
         return effects.shares(share, n, few), effects.assumed(few)
     columns = zip(share.tolist(), hits.T, rows.T, strict=True)
     by_column = [unseen(value, [(of_hits, of_rows)]) for value, of_hits, of_rows in columns]
     known = (np.array([getattr(x, name) for x in by_column]) for name in ("n", "freedom"))
-    return Shares(share, *known), np.full_like(share, np.nan)
+    return CountedShares(share, *known), np.full_like(share, np.nan)
 
 
 def over_groups(groups: str, assumed: float, *, several: bool = False) -> str:
@@ -176,7 +176,7 @@ def few_errors(errors: float, assumed: float) -> str:
     return f"few independent errors: it is assumed that errors of a group are alike up to {assumed:.2g}"
 
 
-def unseen(share: float, kinds: ByKind) -> Shares:
+def unseen(share: float, kinds: ByKind) -> CountedShares:
     """A share over groups with a quarter of a group unlike all that were seen."""
     known = [leave_one_out(weight, sums[:, None]) for sums, weight in kinds]
     squared, degrees = float(known[0][0][0]), known[0][1]
@@ -186,7 +186,7 @@ def unseen(share: float, kinds: ByKind) -> Shares:
     n = min(effective_groups(weight) for _, weight in kinds)
     variance = padded(squared, share, n, (0.0, 1.0))
     rows = share * (1 - share) / variance if between(share) and variance > 0 else n
-    return Shares(np.asarray(share), np.asarray(rows), np.asarray(degrees))
+    return CountedShares(np.asarray(share), np.asarray(rows), np.asarray(degrees))
 
 
 def rows_without_errors(weights: Sequence[Floats], n: float) -> float:

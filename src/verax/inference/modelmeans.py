@@ -19,7 +19,7 @@ from verax.inference.estimated import (
 )
 from verax.inference.estimates import Estimate
 from verax.inference.intervals import FewGroups, Interval, Resampling, bounded, padded
-from verax.inference.shares import Shares, between
+from verax.inference.shares import CountedShares, between
 from verax.inputs.groups import by_kind, in_words
 
 
@@ -102,7 +102,7 @@ def _share(
         freedom = np.broadcast_to(estimate.freedom, estimate.mean.shape)[column]
         known = bool(between(share)) and variance > 0
         rows = share * (1 - share) / variance if known else float(freedom) + 1
-        shares = Shares(np.asarray(share), np.asarray(rows), np.asarray(freedom))
+        shares = CountedShares(np.asarray(share), np.asarray(rows), np.asarray(freedom))
         return ShareEstimate(shares, " in order of time", caution=like.caution)
     variance = tally.row_variances(copies=losses.copies)[column] / most**2
     rows = tally.weight if losses.copies else tally.n_positive

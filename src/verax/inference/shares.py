@@ -78,7 +78,7 @@ class _Counted:
     n, tail : arrays of shape (...)
         The number of all rows, and the chance beyond a limit.
     scale : array of shape (...)
-        What limits of so many rows are computed as: how much nearer to the share they are than of fewer.
+        How much nearer to the share limits are than those of the most rows that are computed.
     none, all_, known : arrays of shape (...)
         Where none of the rows is counted, all of them, and where anything is known.
     """
@@ -203,7 +203,7 @@ def between(share: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Shares:
+class CountedShares:
     """Shares, and how many independent rows tell as much about each.
 
     Attributes

@@ -30,7 +30,7 @@ class Frame:
     wide, small : tuple of int
         The width and the height on screens and on phones; without `small` there is one drawing for both.
     says, key : bool
-        Whether what it says stands above it, and its key below it; small multiples have them beside all.
+        Whether its sentence is above it, and its key below it; small multiples have them beside all.
     """
 
     name: str

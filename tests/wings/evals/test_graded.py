@@ -78,7 +78,7 @@ def test_compare_still_takes_grades_and_says_what_to_write():
     ):
         vx.compare([0, 1], grades={"a": [1, 1], "b": [0, 1]})
     own = [p for p in inspect.signature(vx.compare).parameters if p not in SHARED]
-    assert len(own) <= 15
+    assert len(own) <= 16
 
 
 def test_scores_in_a_range_and_their_refusals():

@@ -589,7 +589,7 @@ def test_evaluate_and_toplist_give_lists_the_same_scores(folder):
     [
         ("coverage>0.9", 0, "met     coverage>0.9: coverage is 1"),
         ("brier<0.01", 1, "FAILED  brier<0.01: padded(brier) is 0.0"),
-        ("accuracy.low>0.5", 0, "met     accuracy.low>0.5: low end of accuracy is 0.8"),
+        ("accuracy.low>0.5", 0, "met     accuracy.low>0.5: low end of accuracy (Clopper-Pearson) is 0.8"),
         ("length<=2", 0, "met     length<=2: length is 2"),
         ("top_2_error<=0", 0, "met     top_2_error<=0"),
         ("coverage<0.9", 2, "higher is better for coverage"),

@@ -22,7 +22,7 @@ from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.conclusions import in_subgroups, read_comparison
 from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.subgroups.family import Column, in_one_family, level_of_subgroups
+from verax.analyses.subgroups.family import FamilyColumn, in_one_family, level_of_subgroups
 from verax.analyses.subgroups.line import Subgroup
 from verax.analyses.subgroups.ratios import EventRatio
 from verax.analyses.subgroups.result import Subgroups
@@ -175,7 +175,7 @@ def corrected(
     level: float,
     draw: Mapping[tuple[Any, str], Callable[[int, int], Floats]],
     among: int,
-) -> Column:
+) -> FamilyColumn:
     """With p-values from enough draws, and corrected for all subgroups of each model."""
     result: dict[tuple[Any, str], Subgroup] = {(line.label, line.model): line for line in lines}
     # The least level of one test: half of the level is that of all subgroups together, and half of that of a
@@ -191,7 +191,7 @@ def corrected(
             result[line.label, model] = replace(
                 line, p_value=_with_shift(test.p_value, line), undecided=not test.could_pass(least)
             )
-    return in_one_family([Column(list(result.values()), among)], level)[0]
+    return in_one_family([FamilyColumn(list(result.values()), among)], level)[0]
 
 
 def _with_shift(p: float, line: Subgroup) -> float:

@@ -26,7 +26,7 @@ def level_of_subgroups(confidence: float) -> float:
 
 
 @dataclass(frozen=True)
-class Column:
+class FamilyColumn:
     """The subgroups of one column.
 
     Attributes
@@ -44,7 +44,7 @@ class Column:
     pooled: Mapping[str, Pooled] = field(default_factory=dict)
 
 
-def in_one_family(columns: Sequence[Column], level: float) -> list[Column]:
+def in_one_family(columns: Sequence[FamilyColumn], level: float) -> list[FamilyColumn]:
     """The columns with corrected p-values, for each model over the subgroups of all columns.
 
     Subgroups whose groups are too few for the test have no corrected p-value.
@@ -55,7 +55,7 @@ def in_one_family(columns: Sequence[Column], level: float) -> list[Column]:
     return found
 
 
-def _of_model(columns: Sequence[Column], model: str, level: float) -> list[Column]:
+def _of_model(columns: Sequence[FamilyColumn], model: str, level: float) -> list[FamilyColumn]:
     """The columns with the p-values of one model corrected."""
     p: list[float] = []
     weights: list[float] = []

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.subgroups.family import Column, in_one_family, level_of_subgroups
+from verax.analyses.subgroups.family import FamilyColumn, in_one_family, level_of_subgroups
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.subgroups.sentences import called, subgroup_findings
 from verax.analyses.verdicts.calibration import not_seen
@@ -118,7 +118,7 @@ _OFF = (Claim.SUBGROUP, Claim.AS_A_WHOLE, Claim.ALL_SUBGROUPS)
 
 def in_family(parts: Mapping[str, Subgroups], level: float) -> dict[str, Subgroups]:
     """The subgroups of several columns, tested together at a level."""
-    columns = in_one_family([Column(found.lines, found.among) for found in parts.values()], level)
+    columns = in_one_family([FamilyColumn(found.lines, found.among) for found in parts.values()], level)
     return {
         name: found.tested_at(level, column)
         for (name, found), column in zip(parts.items(), columns, strict=True)

@@ -129,7 +129,7 @@ class Monitor(WithVerdict):
 
     References
     ----------
-    de la Pena (1999), doi:10.1214/aop/1022677271, and Ramdas, Ruf, Larsson and Koolen (2020),
+    de la Pena (1999), doi:10.1214/aop/1022677271 and Ramdas, Ruf, Larsson and Koolen (2020),
     arXiv:2009.03167, for bets on symmetric means; Waudby-Smith and Ramdas (2024),
     doi:10.1093/jrsssb/qkad009, for bets on bounded ones; Vovk and Wang (2021),
     doi:10.1214/20-AOS2020, for e-values; Shin, Ramdas and Rinaldo (2024), arXiv:2203.03532, for detectors
