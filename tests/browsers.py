@@ -60,7 +60,10 @@ class Browser:
         self.driver.get(path.as_uri())
         drawn = """
             const done = arguments[0];
-            const drawn = () => document.documentElement.className === "scripted";
+            const drawn = () => {
+                const page = document.documentElement;
+                return page.className === "scripted" || page.dataset.drawn;
+            };
             const ask = () => drawn() ? done() : setTimeout(ask, 20);
             ask();
         """

@@ -32,7 +32,8 @@ def test_lines_join_models_of_equal_score():
     y, p = forecasts(100, 2, 1)
     found = vx.diagrams.score_map(y, {"a": p, "b": 0.5 * p + 0.25})
     (ax,) = found.plot().axes
-    (points,) = (line for line in ax.lines if line.get_marker() == "o")
+    # Guides have a point each, for their labels.
+    (points,) = (line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) > 1)
     assert points.get_xdata().tolist() == [m.miscalibration for m in found.models]
     assert points.get_ydata().tolist() == [m.discrimination for m in found.models]
     shown = {text.get_text() for text in ax.texts}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 
 import numpy as np
 import pyarrow as pa
@@ -127,7 +128,8 @@ def test_subgroups_of_a_comparison(folder):
     assert found["comparisons"].keys() == {"0", "1"}
     text = verax(*both).stdout
     assert "verax subgroups by site" in text
-    assert expected.verdict in text
+    # Rows in memory have no name for what the subgroups are of.
+    assert expected.verdict in text.replace("site = ", "")
 
 
 def test_subgroups_of_rows_in_order_of_time(folder):
@@ -153,7 +155,7 @@ def test_the_terminal_and_the_report_say_the_same_of_subgroups(folder):
         found = json.loads(verax(*one, *options).stdout)["subgroups"]["site"]
         assert found["within_groups"] == bool(options)
         page = (folder / "same.html").read_text()
-        assert found["verdict"] in page
+        assert escape(found["verdict"], quote=False) in page
         assert ("Each subgroup is one group" in page) == bool(options)
 
 

@@ -140,14 +140,14 @@ class Monitor(WithVerdict):
     >>> import numpy as np, verax as vx
     >>> rng = np.random.default_rng(0)
     >>> monitor = vx.Monitor(0.40, rule="brier")
-    >>> for day in range(30):
+    >>> for day in range(40):
     ...     p = rng.uniform(0.1, 0.9, 200)
     ...     truth = p if day < 20 else p**2
     ...     alarm = monitor.update(rng.random(200) < truth, p, time=day)
     ...     if alarm is not None:
     ...         break
     >>> day, monitor.began
-    (23, (20, 20, 20))
+    (33, (20, 20, 20))
     """
 
     def __init__(

@@ -298,7 +298,7 @@ def conformal(
     >>> y = np.array([rng.choice(4, p=row) for row in p])
     >>> found = vx.conformal(y[:1000], p[:1000], level=0.9)
     >>> f"{vx.evaluate_sets(y[1000:], found.apply(p[1000:])).coverage:.3f}"
-    '0.887 (0.866 to 0.905)'
+    '0.887 (0.866 to 0.906)'
     """
     asked, measure = check_level(level), Nonconformity.of(score, _seed(seed))
     handle = open_rows(y, p, ordered=measure.ordinal, dense=True, single=True, **read)
