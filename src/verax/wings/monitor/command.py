@@ -43,9 +43,7 @@ _BLOCK = 2**20
 )
 def monitor(
     reading: Reading,
-    time: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column of times, which never go back: a day, a number.")
-    ],
+    time: Annotated[str, typer.Option(metavar="COLUMN", help="The column of times, which never go back.")],
     state: Annotated[
         Path,
         typer.Option(
@@ -66,7 +64,7 @@ def monitor(
     ] = None,
     late: Annotated[
         bool,
-        typer.Option("--late", help="FILE holds forecasts whose outcomes come later, with --outcomes."),
+        typer.Option("--late", help="FILE holds forecasts; outcomes come with --outcomes."),
     ] = False,
     reference: Annotated[
         str | None,
@@ -92,27 +90,25 @@ def monitor(
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(
-            metavar="KIND", help="Independent units given the past: row, group or time (steps, the default)."
-        ),
+        typer.Option(metavar="KIND", help="Independent units: time (default), row or group."),
     ] = None,
     period: Annotated[
         str | None,
         typer.Option(
             metavar="SPAN",
-            help="Join times into steps: hour, day, week, or the width of a span of numbers. By default "
+            help="Join times into steps: hour, day, week or a width. By default "
             "each time is a step, or each day if rows have times of their own.",
         ),
     ] = None,
     zone: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Time zone of the days of --period, such as Europe/Berlin."),
+        typer.Option(metavar="NAME", help="Time zone of the days, such as Europe/Berlin."),
     ] = None,
     false_alarms: Annotated[
         str | None,
         typer.Option(
             metavar="KIND",
-            help="--alpha bounds: ever (a probability, the default) or rate (per time step).",
+            help="--alpha bounds: ever (default) or rate (per time step).",
         ),
     ] = None,
     html: Annotated[
