@@ -10,8 +10,7 @@ from typing import Annotated, Any, Self
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.subgroups.family import FamilyColumn
-from verax.analyses.subgroups.family import level_of_subgroups
+from verax.analyses.subgroups.family import FamilyColumn, level_of_subgroups
 from verax.analyses.subgroups.line import Subgroup
 from verax.analyses.subgroups.ratios import Pooled
 from verax.analyses.subgroups.sentences import NAMED, called, subgroup_findings
