@@ -9,8 +9,8 @@ wrong at the first one that is. With weights the limit uses the effective number
 Over groups it uses one number of independent events for all thresholds (Korn and Graubard 1998, Survey
 Methodology 24, 193-201), so there is still one test, that of the true quantile. Its design effect is that of
 the events below the promised level, where there are misses to learn from, and of twice that number. It
-is drawn towards the effect of a correlation of 0.2, as much as one miss weighs. The other outcomes did not choose the
-threshold, so their share is that of a given one.
+is drawn towards the effect of a correlation of 0.2, as much as one miss weighs. The other outcomes did
+not choose the threshold, so their share is that of a given one.
 """
 
 from __future__ import annotations
