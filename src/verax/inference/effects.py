@@ -1,11 +1,11 @@
 """Variances over groups with their degrees of freedom, and what they make of the number of rows.
 
 The variance of a share over groups is a design effect times that of the same number of independent rows. It
-is estimated twice: from the mean squares between and within groups (ANOVA), and from the squared deviations of
-groups (CR2, Bell and McCaffrey 2002). Where few errors were seen both are drawn towards the effect of an assumed
-correlation, by as much as two errors weigh: samples whose rows are all right look regular whatever the
-correlation. Degrees of freedom are Satterthwaite's, for the part of the effect that is estimated between
-groups.
+is estimated twice: from the mean squares between and within groups (ANOVA), and from the squared deviations
+of groups (CR2, Bell and McCaffrey 2002). Where few errors were seen both are drawn towards the effect of an
+assumed correlation, by as much as two errors weigh: samples whose rows are all right look regular whatever
+the correlation. Degrees of freedom are Satterthwaite's, for the part of the effect that is estimated
+between groups.
 """
 
 from __future__ import annotations
