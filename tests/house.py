@@ -54,7 +54,6 @@ DOORS = {
     "page": "report",
     "form": "scans",
     "handle": "scans",
-    "reader": "scans",
 }
 # At most: code lines of the core and of a wing, how deep `evaluate` calls, and through how many modules.
 CORE, WING, DEPTH, MODULES = 56_000, 5_000, 18, 22

@@ -95,7 +95,7 @@ REPLACED = {
     "analysis.means_of": "which influences are asked for",
     "breakdown._bound": "which threads take part",
     "dask_engine.opened": "tables in parts of any order",
-    "handle.read_lists": "whether records are read",
+    "files.read_lists": "whether records are read",
     "logits._run": "whether gradients are compiled",
     "metrics.widen": "devices without float64",
     "places.locate": "an emulated GPU",

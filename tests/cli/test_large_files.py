@@ -112,7 +112,7 @@ def test_many_lists_in_columns_are_read_in_batches(tmp_path, change, monkeypatch
     held = json.loads(verax(*ask).stdout)
     change(lists_held_up_to=10)
     # Records are not looked at.
-    monkeypatch.setattr("verax.wings.lists.handle.read_lists", None)
+    monkeypatch.setattr("verax.wings.lists.handle.files.read_lists", None)
     batches = json.loads(verax(*ask).stdout)
     alike(batches["card"]["scores"], held["card"]["scores"])
     alike(batches["calibration"], held["calibration"])

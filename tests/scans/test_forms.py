@@ -45,7 +45,7 @@ class Votes(Form):
         return opened(source, options)
 
     def reader(self, table, options):
-        from verax_wings.toy_votes.reader import VoteReader
+        from verax_wings.toy_votes.columns import VoteReader
 
         return VoteReader(table.name) if {"cat votes", "dog votes"} <= {*table.schema.names} else None
 
@@ -60,7 +60,7 @@ class Polls(Form):
 
 VOTES, POLLS = Votes(), Polls()
 """,
-    "reader.py": """
+    "columns.py": """
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +97,7 @@ class VoteReader:
 from verax.common.paths import files_named
 from verax.inputs.reading import Reading
 from verax.scans.loaded import LoadedRows
-from verax_wings.toy_votes.reader import rows_of
+from verax_wings.toy_votes.columns import rows_of
 
 
 def opened(source, options):

@@ -40,7 +40,7 @@ class _Graded(Form):
     def reader(self, table: SourceTable, options: ScanOptions) -> TableReader | None:
         if options.reading.grades is None:
             return None
-        from verax.wings.evals.reader import GradeReader
+        from verax.wings.evals.handle import GradeReader
 
         return GradeReader.of(table, options)
 

@@ -30,14 +30,14 @@ class _Lists(Form):
     def opened(self, source: object, options: ScanOptions) -> Handle | None:
         if options.reading.are_lists is False:
             return None
-        from verax.wings.lists.handle import opened
+        from verax.wings.lists.handle.files import opened
 
         return opened(source, options)
 
     def reader(self, table: SourceTable, options: ScanOptions) -> TableReader | None:
         if not options.reading.are_lists:
             return None
-        from verax.wings.lists.reader import ListReader
+        from verax.wings.lists.handle.columns import ListReader
 
         return ListReader.of(table, options)
 

@@ -1,0 +1,1 @@
+"""Rows of top lists as handles and parts: files of records, and columns of tables."""
