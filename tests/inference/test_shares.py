@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import verax as vx
-from verax.inference.effects import Effects, cr2, mean_freedom, satterthwaite
+from verax.inference.effects import GroupEffects, cr2, mean_freedom, satterthwaite
 from verax.inference.estimated import MeanEstimate, ShareEstimate, gamma_limits
 from verax.inference.shares import clopper_pearson_limits, effective_rows, mid_p_limits, mid_p_value
 
@@ -247,9 +247,9 @@ def test_design_effects_of_many_shares_are_those_of_each():
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 30, (9, 40)).astype(float)
     hits = rng.binomial(rows.astype(int), 0.8).astype(float)
-    together = Effects.of(hits, rows)
+    together = GroupEffects.of(hits, rows)
     for t in range(40):
-        alone = Effects.of(hits[:, t : t + 1], rows[:, t : t + 1])
+        alone = GroupEffects.of(hits[:, t : t + 1], rows[:, t : t + 1])
         for name in ("anova", "robust", "freedom", "size"):
             assert getattr(together, name)[t] == pytest.approx(getattr(alone, name)[0], rel=1e-12)
 
