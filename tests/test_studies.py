@@ -6,7 +6,10 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+import sys
 from pathlib import Path
+
+import pytest
 
 import covering  # which registers the claims
 import measured
@@ -48,3 +51,31 @@ def test_every_claim_was_measured_and_those_that_fail_are_named():
     page = (Path(covering.__file__).parent / "coverage.md").read_text()
     unnamed = [name for name, row in kept.items() if row["holds"] == "no" and name not in page]
     assert not unnamed
+
+
+def test_claims_of_a_file_are_measured_in_processes(tmp_path, monkeypatch, capsys):
+    """A list of claims by name gives in several processes the rows that it gives in one."""
+    names = [name for name in CLAIMS if name.startswith("shares of rows: coverage")]
+    listed = tmp_path / "claims.txt"
+    listed.write_text("\n".join(names) + "\n")
+
+    def rows(*own):
+        monkeypatch.setattr(sys, "argv", ["covering.py", "--file", str(listed), *own])
+        covering.main()
+        return sorted(line.rpartition(" | ")[0] for line in capsys.readouterr().out.splitlines()[2:])
+
+    alone = rows()
+    assert [line.split(" | ")[0].removeprefix("| ") for line in alone] == sorted(names)
+    assert rows("--processes", "2") == alone
+    listed.write_text("shares of rows: coverage\n")
+    with pytest.raises(SystemExit, match="no claim is called 'shares of rows: coverage'"):
+        rows()
+
+
+def test_claims_about_the_same_samples_are_measured_together():
+    parts = covering.of_one_design(list(CLAIMS.values()))
+    assert sorted(name for part in parts for name in part) == sorted(CLAIMS)
+    rates = [part for part in parts if "rates: sensitivity, 200 rows" in part]
+    assert len(rates) == 1
+    assert "rates: ROC band, 200 rows" in rates[0]
+    assert "rates: sensitivity, 1000 rows" not in rates[0]
