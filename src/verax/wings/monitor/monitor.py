@@ -4,58 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import wraps
-from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, Self, TypeVar, Unpack
 
-import numpy as np
-
 from verax._version import __version__
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.parts import probabilities
-from verax.analyses.uncertainty_scores import expected_of_itself, expected_of_lists
 from verax.common.checks import check_count
 from verax.common.locking import locked
-from verax.common.paths import as_path, check_regular
-from verax.display.writing import written
-from verax.errors import InputError, Remedy
+from verax.common.paths import as_path
+from verax.errors import InputError
 from verax.inference.findings import Finding, WithVerdict
-from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
-from verax.inputs.handles import Handle, Part, Recipe
-from verax.inputs.lists.rows import ListRows
-from verax.inputs.lists.toplists import TopLists
-from verax.inputs.memory import open_rows
+from verax.inputs.handles import Handle
 from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
-from verax.wings.monitor.intake import (
-    TIME,
-    check_times,
-    column_of,
-    in_order,
-    kind_of,
-    labels_of,
-    named_labels,
-    stand_ins,
-)
-from verax.wings.monitor.pending import (
-    NamesRecipe,
-    RowNames,
-    Waiting,
-    check_later,
-    lags_of,
-    together,
-    waiting_lists,
-)
+from verax.wings.monitor.late import note_forecasts, take_outcomes
 from verax.wings.monitor.periods import loss_ratio
 from verax.wings.monitor.result import Alarm, MonitorHistory
+from verax.wings.monitor.rows import observed, take_in, update
+from verax.wings.monitor.saving import SavedFile, read_saved, save_over
 from verax.wings.monitor.settings import Settings
 from verax.wings.monitor.state import State
-from verax.wings.monitor.steps import StepRecipe, TimesRecipe, Unit, in_plain_times
+from verax.wings.monitor.steps import Unit
 from verax.wings.monitor.wording import (
     cautions_of,
     evidence_of,
@@ -166,8 +139,8 @@ class Monitor(WithVerdict):
     ) -> None:
         # One thread takes in rows at a time.
         self._turn = RLock()
-        # The file of the state as last loaded or saved, with a hash of its content.
-        self._file: tuple[Path, str] | None = None
+        # The file of the state, as last loaded or saved.
+        self._file: SavedFile | None = None
         self._state = State(
             Settings.of(
                 reference,
@@ -235,47 +208,7 @@ class Monitor(WithVerdict):
         Breakdown
             Sums by time step, with `merge`, `to_bytes` and `from_bytes`.
         """
-        return self._observe(y, p, time, by, read, named=False)[0]
-
-    def _observe(
-        self, y: object, p: object, time: Any, by: Mapping[str, Any] | None, read: Any, *, named: bool
-    ) -> tuple[Breakdown, RowNames | None, int]:
-        """Sums by time step, names of the rows, and the number of known rows that were left out.
-
-        Only if `named`, rows are identified by the names in the handle, and known ones are left out.
-        """
-        settings = self.settings
-        handle = open_rows(y, p, single=True, ordered=settings.ordered or settings.rule.ordinal, **read)
-        kind = kind_of(handle, self._state.kind, ordered=settings.ordered)
-        part, state = handle.kept, self._state
-        if part is None:
-            column = column_of(handle, time, settings.by)
-        else:
-            column, part = TIME, replace(part, by=labels_of(part.n_rows, time, by, settings.by))
-        recipe = StepRecipe(
-            handle.one_model(),
-            settings.rule,
-            settings.ordered,
-            settings.bounds(handle.n_classes),
-            column,
-            settings.by,
-            settings.unit,
-            state.joins,
-            state.own_periods if state.undecided else None,
-        )
-        of_names = NamesRecipe(recipe.model, kind.classes) if named else None
-        summed = _Summed.of(handle if part is None else part, recipe, of_names)
-        names, n_known = summed.names, 0
-        if names is not None:
-            known = state.pending.known_among(names.names, names.outcomes, names.numbers)
-            n_known = len(known)
-        if n_known:
-            left_out = tuple(sorted(known.tolist()))
-            summed = _Summed.of(handle, replace(recipe, left_out=left_out), None)
-        if state.undecided and summed.own is not None:
-            state.own = summed.own
-        state.kind = kind
-        return summed.steps, names, n_known
+        return observed(self._state, y, p, time, by, read, named=False)[0]
 
     @reads
     @_in_turn
@@ -312,40 +245,8 @@ class Monitor(WithVerdict):
         Alarm or None
             The alarm, as in `alarm`.
         """
-        before = self._state.kind, self._state.own
-        try:
-            return self._update(y, p, time, by, ids, read)
-        except InputError:
-            self._state.kind, self._state.own = before
-            raise
-
-    def _update(
-        self, y: object, p: object, time: Any, by: Mapping[str, Any] | None, ids: object | None, read: Any
-    ) -> Alarm | None:
-        pending = self._state.pending
-        if isinstance(y, Handle):
-            steps, row_names, _ = self._observe(y, p, time, by, read, named=True)
-            alarm = self.add(steps) if steps.by_label else self.alarm
-            if row_names is not None:
-                pending.note_hashes(row_names.names, row_names.outcomes)
-            return alarm
-        names, outcomes = [], np.zeros(0)
-        if ids is not None:
-            outcomes = to_host(to_array(y, "y")[0])
-            names = pending.names(ids, len(outcomes))
-            new = pending.new_rows(names, outcomes)
-            if not len(new):
-                return self.alarm
-            if len(new) < len(names):
-                names, outcomes = [names[i] for i in new.tolist()], outcomes[new]
-                y, p, time = (_rows_at(argument, new) for argument in (y, p, time))
-                by = {
-                    name: _rows_at(labels, new) for name, labels in named_labels(by, self.settings.by).items()
-                }
-                read = {k: _rows_at(v, new) if k in ("weights", "groups") else v for k, v in read.items()}
-        alarm = self.add(self._observe(y, p, time, by, read, named=False)[0])
-        pending.note(names, outcomes)
-        return alarm
+        update(self._state, y, p, time, by, ids, read)
+        return self.alarm
 
     @_in_turn
     def add(self, steps: Breakdown) -> Alarm | None:
@@ -361,11 +262,7 @@ class Monitor(WithVerdict):
         Alarm or None
             The alarm, as in `alarm`.
         """
-        state = self._state
-        if state.periods:
-            check_times(steps, state.periods[-1].time)
-        for time in in_order(steps):
-            state.take(time, steps[time])
+        take_in(self._state, steps)
         return self.alarm
 
     # ---- outcomes that come late ---------------------------------------------------------------------
@@ -397,38 +294,7 @@ class Monitor(WithVerdict):
             Labels of subgroups, under the names in the monitor's `by`.
         **read
         """
-        state, settings = self._state, self.settings
-        y = stand_ins(p, read.get("classes"))
-        names = state.pending.names(ids, len(y))
-        form: dict[str, Any] = {**read, "raters": None}
-        handle = open_rows(y, p, single=True, **form)
-        kind = kind_of(handle, state.kind, ordered=settings.ordered)
-        part = handle.kept
-        assert part is not None
-        rows, n = part.rows, len(y)
-        rows.check()
-        columns = labels_of(n, time, by, settings.by)
-        forecasts: Any
-        if isinstance(rows, ListRows) and isinstance(p, TopLists):
-            forecasts = waiting_lists(p, rows.vocabulary)
-            expected = expected_of_lists(settings.rule, rows)
-        else:
-            forecasts = probabilities(part, handle.one_model())
-            expected = expected_of_itself(settings.rule, forecasts)
-        groups = [None] * n if rows.groups is None else rows.groups.labels[rows.groups.codes].tolist()
-        weights = [None] * n if rows.weights is None else np.asarray(to_host(rows.weights), float).tolist()
-        waiting = map(
-            Waiting,
-            forecasts,
-            expected.tolist(),
-            [len(state.periods)] * n,
-            [None] * n if time is None else in_plain_times(columns[TIME]).tolist(),
-            zip(*(columns[name].tolist() for name in settings.by), strict=True) if settings.by else [()] * n,
-            groups,
-            weights,
-        )
-        state.pending.predict(names, list(waiting))
-        state.kind = kind
+        note_forecasts(self._state, p, ids, time, by, read)
 
     @_in_turn
     def outcomes(
@@ -460,28 +326,8 @@ class Monitor(WithVerdict):
         Alarm or None
             The alarm, as in `alarm`.
         """
-        state = self._state
-        pending, values = state.pending, to_host(to_array(y, "y")[0])
-        names = pending.names(ids, len(values))
-        new, rows = pending.waiting(names, values)
-        if not rows:
-            return self.alarm
-        assert state.kind is not None
-        outcomes, time = values[new], _rows_at(time, new)
-        p, classes = together([row.p for row in rows], state.kind.n_classes), self.classes
-        read: dict[str, Any] = {"classes": classes, "raters": raters}
-        columns: dict[str, Any] = {
-            "by": {name: [row.by[i] for row in rows] for i, name in enumerate(self.settings.by)},
-            "groups": None if rows[0].group is None else [row.group for row in rows],
-            "weights": None if rows[0].weight is None else [row.weight for row in rows],
-        }
-        times = in_plain_times(np.full(len(rows), time) if np.ndim(time) == 0 else time).tolist()
-        check_later(rows, times, [names[i] for i in new.tolist()])
-        losses = np.asarray(to_host(self.rule.samples(outcomes, p, **read)), float)
-        alarm = self.update(outcomes, p, time=time, **read, **columns)
-        pending.note([names[i] for i in new.tolist()], outcomes)
-        pending.note_late(lags_of(rows, times, len(state.periods) - 1), losses)
-        return alarm
+        take_outcomes(self._state, ids, y, time, raters)
+        return self.alarm
 
     @property
     def pending(self) -> int:
@@ -688,15 +534,13 @@ class Monitor(WithVerdict):
         Monitor
             The saved monitor.
         """
-        path = as_path(path)
-        check_regular(path)
-        content = path.read_bytes()
+        content, file = read_saved(as_path(path))
         try:
             monitor = cls.from_bytes(content)
-            monitor._file = path.resolve(), _digest(content)
-            return monitor
         except InputError as error:
-            raise error.replace(source=str(path)) from None
+            raise error.replace(source=str(as_path(path))) from None
+        monitor._file = file
+        return monitor
 
     @_in_turn
     def to_bytes(self) -> bytes:
@@ -726,81 +570,17 @@ class Monitor(WithVerdict):
         return monitor
 
 
-def _rows_at(values: Any, places: Any) -> Any:
-    """The rows of an argument at some places; scalars stay."""
-    if isinstance(values, TopLists):
-        return values[places]
-    if values is None or np.ndim(values) == 0:
-        return values
-    return np.asarray(values)[places]
-
-
-def _digest(content: bytes) -> str:
-    return blake2b(content, digest_size=16).hexdigest()
-
-
 def save_locked(monitor: Monitor, path: Path) -> None:
     """Write the state to a file that this process has locked."""
-    known, place = monitor._file, path.resolve()
-    if known is not None and known[0] == place and path.is_file() and _digest(path.read_bytes()) != known[1]:
-        raise InputError(
-            f"{path} must not have changed since this monitor was loaded from it or saved to it",
-            argument="path",
-            kind="file",
-            remedies=[Remedy("Load it again, take in the new rows, and save it.")],
-        )
-    content = monitor.to_bytes()
-    with written(path) as new:
-        new.write_bytes(content)
-    monitor._file = place, _digest(content)
+    monitor._file = save_over(path, monitor.to_bytes(), monitor._file)
 
 
 def observe_new(monitor: Monitor, handle: Handle, time: str) -> tuple[Breakdown, int]:
     """Sum the new rows of a handle and note their names; the second value is the number of known rows."""
-    steps, names, n_known = monitor._observe(handle, None, time, None, {}, named=True)
+    steps, names, n_known = observed(monitor._state, handle, None, time, None, {}, named=True)
     if names is not None:
         monitor._state.pending.note_hashes(names.names, names.outcomes)
     return steps, n_known
-
-
-@dataclass(frozen=True)
-class _Summed:
-    """Rows summed by time step, with their names where they are asked for.
-
-    Attributes
-    ----------
-    steps : Breakdown
-        The sums.
-    names : RowNames or None
-        The names.
-    own : bool or None
-        Whether rows have times of their own; None if there are no rows.
-    """
-
-    steps: Breakdown
-    names: RowNames | None
-    own: bool | None
-
-    @classmethod
-    def of(cls, rows: Handle | Part, recipe: StepRecipe, of_names: NamesRecipe | None) -> _Summed:
-        """Sum up the rows of a handle, or of one part."""
-        recipes: dict[str, Recipe[Any]] = {"steps": recipe}
-        if recipe.own is not None:
-            recipes["times"] = TimesRecipe(recipe.time)
-        if of_names is not None:
-            recipes["names"] = of_names
-        if isinstance(rows, Part):
-            found: Any = {name: each.take(rows) for name, each in recipes.items()}
-        else:
-            found = rows.summarise(recipes)
-        own = None
-        if recipe.own is not None and (times := found["times"]).n:
-            own = 2 * times.own > times.n
-            if 0 < times.own < times.n:
-                # Parts do not agree: all their times are joined, or none.
-                again = replace(recipe, own=None, periods=recipe.own if own else None)
-                return replace(cls.of(rows, again, of_names), own=own)
-        return cls(found["steps"], None if of_names is None else found["names"], own)
 
 
 def waits(monitor: Monitor) -> bool:
