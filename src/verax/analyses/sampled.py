@@ -15,7 +15,8 @@ import numpy as np
 from verax._settings import settings
 from verax.analyses.list_samples import ListSample, ListSampleRecipe
 from verax.analyses.samples import Sample, SampleRecipe
-from verax.common.hashing import mixed, name_hash
+from verax.common.hashing import mixed
+from verax.common.ids import name_hash
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle, Summaries

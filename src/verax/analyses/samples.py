@@ -12,7 +12,8 @@ import numpy as np
 
 from verax._settings import settings
 from verax.analyses.parts import in_columns, probabilities, seen
-from verax.common.hashing import mixed, name_hash
+from verax.common.hashing import mixed
+from verax.common.ids import name_hash
 from verax.common.packing import UnreadableError
 from verax.common.sorting import n_distinct
 from verax.common.specs import Array, Names, Whole

@@ -18,19 +18,6 @@ def label_hash(label: object) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
-def name_hash(label: object) -> int:
-    """64 bits of the name of a group, the same whether it is a number or the text of one.
-
-    >>> name_hash(1) == name_hash("1") == name_hash(1.0), name_hash((1, "a")) == name_hash(("1", "a"))
-    (True, True)
-    """
-    return label_hash(tuple(map(_text, label)) if isinstance(label, tuple) else _text(label))
-
-
-def _text(label: object) -> str:
-    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
-
-
 def mixed(x: Any) -> Any:
     """A good 64-bit mix of every element (splitmix64)."""
     with np.errstate(over="ignore"):

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from verax.common.ids import id_of
 from verax.errors import InputError, passing
 from verax.files import arrow, column_roles
 from verax.files.arrow import ValueOrigin, both_classes, by_class_from, is_probability, shares
 from verax.files.formats.tables import TEXTS, SourceTable
 from verax.files.labels import INTEGER, TEXT, ClassLabels, Target, find_labels
-from verax.files.predictions import Array, Predictions, Roles, id_of, together, together_ids
+from verax.files.predictions import Array, Predictions, Roles, together, together_ids
 from verax.files.rater_tables import by_class
 from verax.files.set_columns import SetColumns
 from verax.files.source import Source

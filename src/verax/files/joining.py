@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from glob import glob
@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from verax.common.ids import numbered, repeated
 from verax.common.paths import Files, as_path
 from verax.common.urls import scheme_of
 from verax.errors import InputError, Remedy, join, passing, show
@@ -356,26 +357,34 @@ def _matched(
             kind="missing",
             remedies=[passing("(the column that says which rows belong together)", id=...)],
         )
-    keys = {name: _texts(part) if by_id else _numbers(part) for name, part in parts.items()}
-    if not by_id:
+    if by_id:
+        keys, gone = _codes(parts)
+    else:
+        keys, gone = {name: _numbers(part) for name, part in parts.items()}, {}
         _check_lengths(parts)
-    elif not shared:
-        _check_ids(parts, keys)
+    lacks = _Lacks(keys, gone)
+    if by_id and not shared:
+        _check_ids(parts, lacks)
     common = reduce(lambda a, b: a[np.isin(a, b)], keys.values())
     if not len(common):
         raise InputError(
             "The files must have rows in common", argument="id", kind="missing", found="none is in all"
         )
     files = {name: _in_order(parts[name], keys[name], common) for name in parts}
-    lacked = {name: ids[_lacked(name, parts, keys)] for name, ids in keys.items()} if shared else {}
-    left_out = {name: LeftOut(len(ids), tuple(ids[:3].tolist())) for name, ids in lacked.items()}
+    lacked = {name: np.flatnonzero(lacks.rows(name, keys)) for name in keys} if shared else {}
+    left_out = {
+        name: LeftOut(len(rows), tuple(_some_ids(parts[name], rows[:3]))) for name, rows in lacked.items()
+    }
     return files, left_out, _skipped(parts, next(iter(files.values())), lacked)
 
 
 def _skipped(
     parts: Mapping[str, Predictions | ListFile], matched: Predictions | ListFile, lacked: Mapping[str, Array]
 ) -> Skipped | None:
-    """The rows of the first file that are invalid in any, by their numbers there; None unless asked for."""
+    """The rows of the first file that are invalid in any, by their numbers there; None unless asked for.
+
+    `lacked` has the places of rows that other files lack.
+    """
     left_out = [part.skipped for part in parts.values() if part.skipped is not None]
     if not left_out:
         return None
@@ -383,7 +392,7 @@ def _skipped(
     numbers = _numbers(first)
     gone = ~np.isin(numbers, _numbers(matched))
     if name in lacked:
-        gone &= ~np.isin(_texts(first), lacked[name])
+        gone[lacked[name]] = False
     rows = tuple(sorted([*left_out[0].rows, *numbers[gone].tolist()]))
     count = left_out[0].count + int(gone.sum())
     return Skipped(len(matched) + count, count, rows, reduce(add, left_out).reasons)
@@ -399,29 +408,44 @@ def _in_order(part: Predictions | ListFile, keys: Array, common: Array) -> Predi
     """The rows of a file that have these keys, in their order."""
     if len(keys) == len(common) and bool((keys == common).all()):
         return part
-    places = np.argsort(keys, kind="stable")
-    return part.take(places[np.searchsorted(keys, common, sorter=places)])
+    places = np.zeros(int(keys.max()) + 1, np.int64)
+    places[keys] = np.arange(len(keys))
+    return part.take(places[common])
 
 
-def _lacked(name: str, parts: Mapping[str, Predictions | ListFile], keys: Mapping[str, Array]) -> Array:
-    """Which rows of a file some other file lacks; one that was left out there as invalid is not lacking."""
-    lacked = np.zeros(len(keys[name]), np.bool_)
-    for other, part in parts.items():
-        if other != name:
-            gone = part.ids_left_out if isinstance(part, Predictions) else ()
-            lacked |= ~np.isin(keys[name], keys[other]) & ~np.isin(keys[name], gone)
-    return lacked
+@dataclass(frozen=True)
+class _Lacks:
+    """Which rows of a file others lack; one that was left out there as invalid is not lacking.
+
+    Attributes
+    ----------
+    keys : mapping of str to array of int
+        For each file the key of each row, the same for the same row.
+    gone : mapping of str to array of int
+        The keys of the rows that were left out of it.
+    """
+
+    keys: Mapping[str, Array]
+    gone: Mapping[str, Array]
+
+    def rows(self, name: str, others: Iterable[str]) -> Array:
+        """The rows of a file that some of the others lack, as a mask."""
+        lacked = np.zeros(len(self.keys[name]), np.bool_)
+        for other in others:
+            if other != name:
+                there = np.concatenate([self.keys[other], self.gone.get(other, self.keys[other][:0])])
+                lacked |= ~np.isin(self.keys[name], there)
+        return lacked
 
 
-def _check_ids(parts: Mapping[str, Predictions | ListFile], keys: Mapping[str, Array]) -> None:
+def _check_ids(parts: Mapping[str, Predictions | ListFile], lacks: _Lacks) -> None:
     """Refuse files that lack rows of each other, the first one first."""
     first = next(iter(parts))
     for other in list(parts)[1:]:
-        for has, lacks in ((first, other), (other, first)):
-            pair = {name: parts[name] for name in (has, lacks)}
-            lacked = _lacked(has, pair, keys)
-            if lacked.any():
-                raise _lacking(parts[has], parts[lacks], keys[has][lacked])
+        for has, lacking in ((first, other), (other, first)):
+            rows = np.flatnonzero(lacks.rows(has, [lacking]))
+            if len(rows):
+                raise _lacking(parts[has], parts[lacking], rows)
 
 
 def _check_lengths(parts: Mapping[str, Predictions | ListFile]) -> None:
@@ -438,31 +462,45 @@ def _check_lengths(parts: Mapping[str, Predictions | ListFile]) -> None:
             )
 
 
-def _texts(rows: Predictions | ListFile) -> Array:
-    texts = np.asarray(rows.ids).astype(str)
-    values, counts = np.unique(texts, return_counts=True)
-    if len(values) < len(texts):
-        value = str(values[counts.argmax()])
-        raise InputError(
-            f"The ids in {show(_id_name(rows))} must be different from each other",
-            argument="id",
-            source=rows.path,
-            found=f"{show(value)} occurs {counts.max()} times",
-            values=[value],
-        )
-    return texts
+def _codes(parts: Mapping[str, Predictions | ListFile]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Codes of the ids of each file, and of those that were left out of it; repeated ids are refused."""
+    columns = [np.asarray(part.ids) for part in parts.values()]
+    gone = [
+        np.array(part.ids_left_out if isinstance(part, Predictions) else (), str) for part in parts.values()
+    ]
+    codes, _ = numbered([*columns, *gone], "id", [part.path for part in parts.values()])
+    for part, column in zip(parts.values(), codes, strict=False):
+        rows = repeated(column)
+        if rows is not None:
+            value = str(np.asarray(part.ids)[rows[0]])
+            raise InputError(
+                f"The ids in {show(_id_name(part))} must be different from each other",
+                argument="id",
+                source=part.path,
+                found=f"{show(value)} occurs {int((column == column[rows[0]]).sum())} times",
+                values=[value],
+            )
+    n = len(parts)
+    return dict(zip(parts, codes[:n], strict=True)), dict(zip(parts, codes[n:], strict=True))
 
 
-def _lacking(has: Predictions | ListFile, lacks: Predictions | ListFile, ids: Array) -> InputError:
-    some = ", ".join(show(str(i)) for i in ids[:3]) + (", ..." if len(ids) > 3 else "")
-    rows = "1 row" if len(ids) == 1 else f"{len(ids):,} rows"
+def _some_ids(part: Predictions | ListFile, places: Array) -> list[str]:
+    ids: Any = part.ids
+    return [str(ids[place]) for place in places.tolist()]
+
+
+def _lacking(has: Predictions | ListFile, lacks: Predictions | ListFile, places: Array) -> InputError:
+    """The error about rows of a file, at these places, that another lacks."""
+    ids = _some_ids(has, places[:3])
+    some = ", ".join(map(show, ids)) + (", ..." if len(places) > 3 else "")
+    rows = "1 row" if len(places) == 1 else f"{len(places):,} rows"
     return InputError(
         "The files must have the same rows",
         argument="id",
         kind="missing",
         found=f"{lacks.path} lacks {rows} of {has.path}: {_id_name(has)} {some}",
-        values=[str(i) for i in ids[:3]],
-        count=len(ids),
+        values=ids,
+        count=len(places),
         remedies=[passing("to compare the rows that all files have", shared_ids=True)],
     )
 

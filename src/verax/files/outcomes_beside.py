@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from verax.common.ids import id_of
 from verax.common.paths import as_path, matching
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files import arrow
@@ -24,7 +25,7 @@ from verax.files.formats.texts import ending
 from verax.files.labels import Target
 from verax.files.naming import TARGETS, is_id, spoken
 from verax.files.predictions import Array, Predictions, short, together_ids
-from verax.files.reference_answers import ReferenceAnswers, column_names, id_text, read_gold
+from verax.files.reference_answers import ReferenceAnswers, column_names, read_gold
 from verax.inputs.lists.outcomes import alike
 from verax.inputs.lists.vocabulary import ClassVocabulary
 from verax.inputs.reading import Reading, named_columns
@@ -193,11 +194,11 @@ class _WithOutcomes:
                 self._answers.check_length(start + batch.num_rows)
             return np.arange(start, start + batch.num_rows)
         given = [batch.column(name) for name in self._ids]
-        if len(given) == 1 and not pa.types.is_floating(given[0].type):
+        if len(given) == 1 and pa.types.is_integer(given[0].type):
             ids = given[0].cast(pa.string())
         else:
             values = zip(*(column.to_pylist() for column in given), strict=True)
-            ids = pa.array([id_text(row_values) for row_values in values], pa.string())
+            ids = pa.array([id_of(row_values) for row_values in values], pa.string())
         places = np.asarray(pc.fill_null(pc.index_in(ids, self._keys), -1))
         lacking = np.flatnonzero(places < 0)
         if len(lacking) and not self.skipping:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.ids import id_of
 from verax.files.naming import TARGETS, spoken
 from verax.inputs.arrays import Columns
 from verax.inputs.forecasts import Forecasts
@@ -22,18 +22,6 @@ from verax.inputs.skipping import InvalidRows, Skipped, take_rows
 from verax.inputs.validity import Rescaled, Unity
 
 Array = np.ndarray[Any, Any]
-
-
-def id_of(values: Sequence[object]) -> str:
-    """The name of a row from the values of its columns of ids; different values have different names.
-
-    >>> id_of(["p7"]), id_of(["p7", 2]), id_of(["a, b", "c"])
-    ('p7', 'p7, 2', '"a, b", c')
-    """
-    if len(values) == 1:
-        return str(values[0])
-    texts = map(str, values)
-    return ", ".join(json.dumps(text) if "," in text or '"' in text else text for text in texts)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from verax.common.ids import id_of
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.column_roles import require_column
 from verax.files.formats.tables import SourceTable
 from verax.files.naming import stripped
-from verax.files.predictions import id_of, short
+from verax.files.predictions import short
 from verax.inputs.arrays import Ints
 from verax.inputs.reading import Reading, named_columns
 

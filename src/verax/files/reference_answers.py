@@ -6,6 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from verax.common.ids import id_of, id_text
 from verax.common.paths import as_path, check_exists, check_regular
 from verax.errors import InputError, passing, show
 from verax.files.formats.npy import stored_arrays
@@ -13,7 +14,6 @@ from verax.files.formats.records import open_stream, text_lines
 from verax.files.formats.tables import ARRAYS, FORMATS, ROWS_AT_ONCE, SourceTable
 from verax.files.formats.texts import ending
 from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
-from verax.files.predictions import id_of
 from verax.inputs.reading import Reading
 from verax.inputs.records.record import SKIP, RecordError
 
@@ -152,7 +152,7 @@ def _document(path: str, outcome: str | None, ids: tuple[str, ...]) -> Reference
     """Outcomes of a JSON document: {id: outcome}, an array of records, or an array of outcomes."""
     items = [record for _, record in open_stream(as_path(path))]
     if len(items) == 1 and ids and isinstance(items[0], dict) and not any(name in items[0] for name in ids):
-        return ReferenceAnswers(items[0], path)
+        return ReferenceAnswers({id_text(name): outcome for name, outcome in items[0].items()}, path)
     if not all(isinstance(item, dict) for item in items):
         return ReferenceAnswers(items, path)
     names = list(dict.fromkeys(name for item in items for name in item))
@@ -178,7 +178,7 @@ def _by_id(rows: Iterable[Sequence[Any]], path: str) -> dict[str, Hashable]:
     """The last value of each row by the name that the others give it."""
     outcomes: dict[str, Hashable] = {}
     for *ids, value in rows:
-        key = id_text(ids)
+        key = id_of(ids)
         if key in outcomes and outcomes[key] != value:
             raise InputError(
                 "must have one outcome per id",
@@ -189,15 +189,6 @@ def _by_id(rows: Iterable[Sequence[Any]], path: str) -> dict[str, Hashable]:
             )
         outcomes[key] = value
     return outcomes
-
-
-def id_text(values: Sequence[Any]) -> str:
-    """The name of a row; numbers that are whole are called so, whatever their type.
-
-    >>> id_text([7.0]), id_text(["07"])
-    ('7', '07')
-    """
-    return id_of([int(v) if isinstance(v, float) and v.is_integer() else v for v in values])
 
 
 def _values(table: SourceTable, columns: list[str]) -> Any:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
+from verax.common.ids import id_of
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.families import NEARLY, PERCENT
-from verax.files.predictions import Predictions, Roles, concatenate, id_of, short
+from verax.files.predictions import Predictions, Roles, concatenate, short
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.reading import Reading
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped

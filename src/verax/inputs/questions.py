@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.ids import numbered as numbered_ids
+from verax.common.ids import repeated
 from verax.errors import InputError, Offenders, Remedy, join, passing, show
 from verax.inputs.arrays import Array, Bools, Floats, Ints, to_array, to_host
 from verax.inputs.groups import missing
@@ -47,17 +49,19 @@ class Questions:
         apart = isinstance(ids, Mapping)
         if not apart:
             _refuse_lengths(sizes, ids)
-        keys: dict[Hashable, int] = {}
-        rows_of: dict[str, dict[int, int]] = {}
         # Rows shared by all models are read once.
-        for name in sizes if apart else list(sizes)[:1]:
-            named = ids_of(ids, name, sizes[name])
-            repeats = None if epochs is None else column_of(epochs, name, sizes[name], "epochs").tolist()
-            rows_of[name] = _places(named.tolist(), repeats, keys, repr(name) if apart else "")
-        at = {name: _filled(rows_of[name if apart else next(iter(rows_of))], len(keys)) for name in sizes}
-        labels = list(keys) if epochs is None else [key[0] for key in keys]  # type: ignore[index]
-        names = _labels(labels)
-        questions = cls(names, at, len(set(labels)) < len(labels), apart)
+        models = list(sizes) if apart else list(sizes)[:1]
+        columns = [ids_of(ids, name, sizes[name]) for name in models]
+        repeats = (
+            None if epochs is None else [column_of(epochs, name, sizes[name], "epochs") for name in models]
+        )
+        sources = [_source(ids, name) for name in models]
+        codes, n = _codes(columns, repeats, sources)
+        first = _first_rows(np.concatenate(codes), n)
+        names = _labels(np.concatenate([column.astype(object) for column in columns])[first].tolist())
+        at = {name: _rows_of(of_model, n) for name, of_model in zip(models, codes, strict=True)}
+        several = repeats is not None and numbered_ids([names])[1] < n
+        questions = cls(names, {name: at[name if apart else models[0]] for name in sizes}, several, apart)
         questions._refuse_strangers()
         return questions
 
@@ -121,7 +125,7 @@ class Questions:
                 argument="ids",
                 kind="label",
                 found=join(f"{name} begins with {value}" for name, value in zip(names, first, strict=True)),
-                remedies=[Remedy("Are they written alike, as texts or as numbers?", python_only=True)],
+                remedies=[Remedy("Ids are one if their values are: 7 and '7' are, '07' is another.")],
             )
 
     def refuse_absent(self) -> None:
@@ -202,8 +206,8 @@ def numbered(ids: object, epochs: object, model: str, n: int) -> tuple[Ints, Int
     ([1, 0, 0], [2, 1, 2])
     """
     named, repeats = ids_of(ids, model, n), column_of(epochs, model, n, "epochs")
-    _places(named.tolist(), repeats.tolist(), {}, _source(ids, model))
-    _, question = np.unique(named.astype(str) if named.dtype.kind == "O" else named, return_inverse=True)
+    _codes([named], [repeats], [_source(ids, model)])
+    (question,), _ = numbered_ids([named])
     _, epoch = np.unique(repeats.astype(str) if repeats.dtype.kind == "O" else repeats, return_inverse=True)
     order = np.lexsort((epoch, question))
     sizes = np.bincount(question)
@@ -236,35 +240,46 @@ def _length(ids: object) -> int:
     return int(shape[0]) if shape else 0
 
 
-def _places(
-    ids: Sequence[Hashable], repeats: Sequence[Hashable] | None, keys: dict[Hashable, int], source: str
-) -> dict[int, int]:
-    """The row of each question, by its number among all; new questions are added to `keys`."""
-    rows: dict[int, int] = {}
-    for row, key in enumerate(ids if repeats is None else zip(ids, repeats, strict=True)):
-        q = keys.setdefault(key, len(keys))
-        if q in rows:
-            again = show(key if repeats is None else key[0])  # type: ignore[index]
-            repeat = "" if repeats is None else f" with epoch {show(key[1])}"  # type: ignore[index]
+def _codes(
+    columns: Sequence[Array], repeats: Sequence[Array] | None, sources: Sequence[str]
+) -> tuple[list[Ints], int]:
+    """A code for each question and repeat of all models, and their number; repeated rows are refused."""
+    codes, n = numbered_ids(columns, "ids", sources)
+    if repeats is not None:
+        epochs, n_epochs = numbered_ids(repeats, "epochs", sources)
+        pairs = [of_id * n_epochs + epoch for of_id, epoch in zip(codes, epochs, strict=True)]
+        codes, n = numbered_ids(pairs)
+    for i, of_model in enumerate(codes):
+        rows = repeated(of_model)
+        if rows is not None:
+            again = show(columns[i][rows[0]])
+            repeat = "" if repeats is None else f" with epoch {show(repeats[i][rows[0]])}"
             raise InputError(
                 "must not repeat within a model",
                 argument="ids",
                 kind="label",
-                source=source,
-                found=f"{again}{repeat} is in rows {rows[q]} and {row}",
-                rows=(rows[q], row),
+                source=sources[i],
+                found=f"{again}{repeat} is in rows {rows[0]} and {rows[1]}",
+                rows=rows,
                 remedies=[
                     passing("if questions were asked several times", epochs=...),
                     passing("if forecasts changed over time", times=..., closes=...),
                 ],
             )
-        rows[q] = row
-    return rows
+    return codes, n
 
 
-def _filled(places: Mapping[int, int], n: int) -> Ints:
+def _first_rows(codes: Ints, n: int) -> Ints:
+    """The first place of each code."""
+    first = np.empty(n, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first
+
+
+def _rows_of(codes: Ints, n: int) -> Ints:
+    """The row of each question; -1 for those that a model was not asked."""
     result = np.full(n, -1, np.int64)
-    result[list(places)] = list(places.values())
+    result[codes] = np.arange(len(codes))
     return result
 
 
@@ -286,7 +301,7 @@ def how_long(ids: Array, times: Array, closes: Array, source: str = "") -> Float
     late.add(starts > ends, starts, 0)
     if late.count:
         raise late.error().replace(source=source)
-    _, codes = np.unique(ids.astype(str), return_inverse=True)
+    (codes,), _ = numbered_ids([ids], "ids", [source])
     order = np.lexsort((starts, codes))
     until = ends[order].copy()
     same = codes[order][1:] == codes[order][:-1]
@@ -309,11 +324,8 @@ def _numbers(given: Array, argument: str) -> Floats:
 
 def first_rows(ids: Array) -> tuple[Ints, Ints]:
     """The first row of each question, in the order of appearance, and the question of each row."""
-    _, first, code = np.unique(ids.astype(str), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[code.reshape(-1)]
+    (codes,), n = numbered_ids([ids])
+    return _first_rows(codes, n), codes
 
 
 def averaged(losses: Mapping[Any, Floats], question: Ints, stood: Floats) -> dict[Any, Floats]:

@@ -12,6 +12,7 @@ from verax._settings import settings
 from verax.analyses.parts import dense, in_columns, probabilities
 from verax.analyses.samples import Sketch, row_hashes
 from verax.common.hashing import label_hash, mixed, text_hashes
+from verax.common.ids import by_value
 from verax.common.specs import Array, Each, Number, RowNumbers, Truth, Valued, Whole
 from verax.common.stored import Size, Sizes, only_counts
 from verax.common.summaries import Summary, merges
@@ -112,7 +113,7 @@ class SurveyRecipe(Recipe[Survey], cases=True):
         if "rescaled" in forms:
             off = np.array([[np.count_nonzero(gap > OFF), gap.max()] for gap in gaps], float)
         far = np.any([gap > OFF for gap in gaps], axis=0) if gaps else np.zeros(0, np.bool_)
-        ids = None if part.ids is None else text_hashes(part.ids)
+        ids = None if part.ids is None else text_hashes(by_value(part.ids))
         before = (None, None) if earlier is None else (earlier.rows, earlier.ids)
         return Survey(
             part.rows.weights is not None,

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from verax.analyses.samples import Sketch
-from verax.common.hashing import mixed, text_hashes
+from verax.common.ids import id_hashes
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.two_models import compare_them
 from verax.inputs.arrays import Ints
@@ -30,13 +28,7 @@ class IdRecipe(Recipe[Sketch], cases=True):
 
     def more(self, part: Part, earlier: Sketch | None) -> Sketch:
         """Summarise one part, without ids that cannot change the earlier summary."""
-        return Sketch.of(_hashes(part.ids), part.row_numbers, earlier)
-
-
-def _hashes(ids: Any) -> Any:
-    """A hash of 64 bits for each id; whole numbers are not converted to texts, which takes long."""
-    labels = np.asarray(ids)
-    return mixed(labels.astype(np.uint64)) if labels.dtype.kind in "iu" else text_hashes(labels)
+        return Sketch.of(id_hashes(part.ids), part.row_numbers, earlier)
 
 
 def summarised(
@@ -59,7 +51,7 @@ def summarised(
 def refuse_repeated_ids(ids: Any, numbers: Ints, columns: Sequence[str], place_of: PlaceOf) -> None:
     """Refuse repeated ids in memory; `numbers` are those of the rows."""
     if ids is not None and len(ids):
-        _refuse(Sketch.of_all(_hashes(ids), numbers), columns, place_of)
+        _refuse(Sketch.of_all(id_hashes(ids), numbers), columns, place_of)
 
 
 def _refuse(sketch: Sketch, columns: Sequence[str], place_of: PlaceOf) -> None:

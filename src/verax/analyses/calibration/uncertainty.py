@@ -29,7 +29,7 @@ from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.sources import EventSource, PartEvents
 from verax.analyses.calibration.sums import Events, cells_of
 from verax.analyses.units import CountedUnits, IndependentUnits, sums_at
-from verax.common.hashing import name_hash
+from verax.common.ids import name_hash
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from verax.analyses.comparison.grades import grade_scale, read_grades
+from verax.common.ids import id_of
 from verax.errors import InputError
 from verax.files.column_roles import require_column
 from verax.files.formats.tables import SourceTable
-from verax.files.predictions import id_of
 from verax.inputs.arrays import Array
 from verax.inputs.breakdown import labels_of
 from verax.inputs.handles import Part, RowFacts

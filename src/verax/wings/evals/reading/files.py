@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from verax.common.ids import id_of
 from verax.common.paths import Files, files_named
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.column_roles import require_column
 from verax.files.formats.several import Files as Several
 from verax.files.formats.tables import ARRAYS, SourceTable, format_of
-from verax.files.predictions import id_of
 from verax.files.rater_tables import whole_table
 from verax.files.two_models import SameRows
 from verax.inputs.arrays import Array, Floats

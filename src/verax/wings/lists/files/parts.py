@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from verax.common.ids import id_of
 from verax.errors import InputError, Remedy
 from verax.files.formats.records import RecordStream
 from verax.files.listfile import ListFile
-from verax.files.predictions import id_of, together
+from verax.files.predictions import together
 from verax.files.reference_answers import ReferenceAnswers
 from verax.inputs.lists.outcomes import alike, from_positions, names_at_positions
 from verax.inputs.lists.toplists import TopLists

@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from verax.common.ids import id_of
 from verax.common.paths import as_path, check_regular
 from verax.errors import InputError, passing, show
 from verax.files.formats.records import RecordStream, text_lines
-from verax.files.predictions import id_of
 from verax.files.reference_answers import ReferenceAnswers
 from verax.inputs.records.classifiers import ARRAYS
 from verax.inputs.records.record import FEW_DIGITS

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.ids import id_of
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.formats.records import RecordStream
 from verax.files.listfile import ListFile
-from verax.files.predictions import id_of, together
+from verax.files.predictions import together
 from verax.files.reference_answers import ReferenceAnswers, outcome_field, read_gold
 from verax.inputs.lists.outcomes import alike, first_beyond, from_positions, names_at_positions, whole_number
 from verax.inputs.lists.toplists import TopLists

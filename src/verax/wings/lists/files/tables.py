@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from verax.common.ids import id_of
 from verax.errors import InputError, passing, show
 from verax.files.formats.records import RecordStream, open_stream
 from verax.files.formats.tables import SourceTable
 from verax.files.naming import MAYBE_TARGETS, PROBS, TARGETS, spoken
-from verax.files.predictions import id_of
 from verax.files.source import Source
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.classifiers import ARRAYS, LOGARITHMS, MAPPED, PROBABILITIES, of_numbers

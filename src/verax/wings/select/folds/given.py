@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from verax.common.ids import numbered
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.inputs.arrays import Floats, Ints, frame_columns, to_array, to_host
+from verax.inputs.arrays import Floats, frame_columns, to_array, to_host
 
 _SPLIT = re.compile(r"split(\d+)_test_(.+)")
 _TEST = "test_"
@@ -207,9 +208,10 @@ def read_splits(splits: Mapping[str, Sequence[tuple[Any, Any]]], argument: str) 
     return sum(n for _, n in sizes) / sum(n for n, _ in sizes), most_often(test_rows)
 
 
-def most_often(ids: Ints) -> int:
+def most_often(ids: Any) -> int:
     """How often the commonest of some ids is there."""
-    return int(np.unique(ids, return_counts=True)[1].max(initial=1))
+    (codes,), _ = numbered([ids])
+    return int(np.bincount(codes).max(initial=1))
 
 
 def ratio_of(n_folds: int, repeats: int) -> float:

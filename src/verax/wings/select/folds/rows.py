@@ -12,6 +12,7 @@ import numpy as np
 from verax.analyses.comparison.checks import check_models
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.parts import faults_in, with_fault_recipes
+from verax.common.ids import numbered
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import Array, to_array, to_host
 from verax.inputs.breakdown import Breakdown, BreakdownRecipe, not_scanned
@@ -134,7 +135,8 @@ def _check_cases(cases: Array, labels: Array, repeats: int | None) -> int:
             kind="length",
             found=f"there are {len(cases)}",
         )
-    names, place, count = np.unique(cases, return_inverse=True, return_counts=True)
+    (place,), n_cases = numbered([cases])
+    count = np.bincount(place, minlength=n_cases)
     pairs = np.stack([place, np.unique(labels, return_inverse=True)[1]])
     (of_case, _), n_rows = np.unique(pairs, axis=1, return_counts=True)
     twice = of_case[n_rows > 1]
@@ -142,12 +144,13 @@ def _check_cases(cases: Array, labels: Array, repeats: int | None) -> int:
         raise InputError(
             "must be different within a fold",
             argument="ids",
-            found=f"{show(names[twice[0]])} is there several times ({len(set(twice.tolist()))} such cases)",
+            found=f"{show(cases[np.argmax(place == twice[0])])} is there several times "
+            f"({len(set(twice.tolist()))} such cases)",
             rows=np.flatnonzero(place == twice[0])[:3].tolist(),
             count=len(set(twice.tolist())),
             remedies=[Remedy("Rows that belong together are groups, not ids.")],
         )
-    often = most_often(cases)
+    often = int(count.max(initial=1))
     if repeats is None and often == count.min():
         return often
     if often > (repeats or 1):
@@ -156,7 +159,7 @@ def _check_cases(cases: Array, labels: Array, repeats: int | None) -> int:
         raise InputError(
             "must not share rows within a round of cross-validation",
             argument="folds",
-            found=f"{show(names[shared[0]])} is in folds {join(show(labels[i]) for i in at[:3])} "
+            found=f"{show(cases[at[0]])} is in folds {join(show(labels[i]) for i in at[:3])} "
             f"({len(shared)} such cases)",
             rows=at[:3].tolist(),
             count=len(shared),
