@@ -97,5 +97,5 @@ def test_files_are_matched_by_the_values_of_ids(tmp_path, write):
     assert joined.models["old"].tolist() == joined.models["new"].tolist()
     answers = rows[["id", "label"]].assign(id=rows["id"].astype(float))
     answers.to_parquet(tmp_path / "answers.parquet")
-    beside = files.read(new, outcomes=tmp_path / "answers.parquet", id="id", target="label")
-    assert beside.y.tolist() == files.read(new, id="id", target="label").y.tolist()
+    beside = vx.evaluate(vx.scan(new, outcomes=tmp_path / "answers.parquet", id="id", target="label"))
+    assert beside["brier"] == vx.evaluate(vx.scan(new, id="id", target="label"))["brier"]

@@ -319,15 +319,11 @@ def _take_outcomes(watch: Monitor, path: Path, reading: Reading, time: str) -> s
 
     read = read_outcomes(path, reading, time)
     listed = classes_listed(watch)
-    ids: Any = read.ids
-    if listed is not None:
-        # Files of lists name rows by texts.
-        ids = list(map(str, ids.tolist()))
     if listed and watch.classes is None:
         y = read.called_like(listed, reading.merge_variants)
     else:
         y = read.among(watch.classes)
-    watch.outcomes(ids, y, time=read.times)
+    watch.outcomes(read.ids, y, time=read.times)
     return f"{path}: {len(read.ids):,} outcomes"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.hashing import label_hash
+from verax.common.ids import id_text, name_hash
 from verax.common.specs import Array
 from verax.common.summaries import Summary, merges
 from verax.errors import InputError, Remedy, join, show
@@ -185,6 +187,8 @@ class Pending:
     def __init__(self) -> None:
         self._rows: dict[Any, Waiting] = {}
         self._known: dict[int, int] = {}
+        # Of a state of 0.3, which told numbers from their texts; names move to `_known` when they are seen.
+        self._former: dict[int, int] = {}
         # For late outcomes: their number, and the sums of lags, losses, products and squares.
         self._late = np.zeros(6)
 
@@ -201,7 +205,12 @@ class Pending:
     @property
     def begun(self) -> bool:
         """Whether any row is known by name."""
-        return bool(self._rows or self._known)
+        return bool(self._rows or self._known or self._former)
+
+    @property
+    def has_former(self) -> bool:
+        """Whether names are known as 0.3 wrote them."""
+        return bool(self._former)
 
     @property
     def listed(self) -> tuple[Hashable, ...]:
@@ -213,7 +222,7 @@ class Pending:
 
     @staticmethod
     def names(ids: object, n_rows: int) -> list[Any]:
-        """Names of rows, checked to be distinct."""
+        """Names of rows in canonical form, checked to be distinct."""
         values = to_host(to_array(ids, "ids")[0])
         if values.shape != (n_rows,):
             raise InputError(
@@ -222,7 +231,7 @@ class Pending:
                 kind="length",
                 found=f"the shape is {values.shape}",
             )
-        names: list[Any] = values.tolist()
+        names: list[Any] = list(map(id_text, values.tolist()))
         seen: set[Any] = set()
         twice = [i for i, name in enumerate(names) if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
         if twice:
@@ -231,7 +240,7 @@ class Pending:
 
     def predict(self, names: list[Any], rows: Sequence[Waiting]) -> None:
         """Note new forecasts; refuse changed ones and those with a known outcome."""
-        known = [i for i, name in enumerate(names) if label_hash(name) in self._known]
+        known = [i for i, before in enumerate(self._outcomes_of(names)) if before is not None]
         if known:
             raise _refusal("must be new rows", "ids", names, known, "has its outcome", "have their outcomes")
         changed = [
@@ -268,7 +277,7 @@ class Pending:
 
     def new_rows(self, names: list[Any], y: Any) -> Ints:
         """The places of rows that were not taken in before; refuse changed outcomes of those that were."""
-        before = [self._known.get(label_hash(name)) for name in names]
+        before = self._outcomes_of(names)
         changed = [
             i
             for i, (known, outcome) in enumerate(zip(before, y.tolist(), strict=True))
@@ -285,20 +294,35 @@ class Pending:
             )
         return np.flatnonzero([known is None for known in before])
 
+    def _outcomes_of(self, names: Sequence[str]) -> list[int | None]:
+        """The hash of the outcome of each row by its name; None for rows that were not taken in."""
+        hashes = np.array([name_hash(name) for name in names], np.uint64)
+        former = former_hashes(names) if self._former else np.zeros((len(names), 2), np.uint64)
+        return self._known_by(hashes, former)
+
+    def _known_by(self, names: Hashes, former: Hashes) -> list[int | None]:
+        """The hash of the outcome by the hash of the name, as it is now or as 0.3 had it."""
+        if self._former:
+            for name, spellings in zip(names.tolist(), former.tolist(), strict=True):
+                for spelling in {name, *spellings} & self._former.keys():
+                    self._known[name] = self._former.pop(spelling)
+        return [self._known.get(name) for name in names.tolist()]
+
     def note(self, names: Sequence[Any], y: Any) -> None:
         """Note rows that were taken in with their outcomes."""
         for name, outcome in zip(names, y.tolist(), strict=True):
-            self._known[label_hash(name)] = outcome_hash(outcome)
+            self._known[name_hash(name)] = outcome_hash(outcome)
             self._rows.pop(name, None)
 
-    def known_among(self, names: Hashes, outcomes: Hashes, numbers: Ints) -> Hashes:
+    def known_among(self, rows: RowNames) -> Hashes:
         """The names of rows that were taken in before, from hashes of names and outcomes.
 
         Repeated names and changed outcomes of known rows are errors.
         """
+        names, outcomes, numbers = rows.names, rows.outcomes, rows.numbers
         _, first = np.unique(names, return_index=True)
         twice = np.setdiff1d(np.arange(len(names)), first)
-        before = [self._known.get(name) for name in names.tolist()]
+        before = self._known_by(names, rows.former)
         changed = [
             i
             for i, (known, outcome) in enumerate(zip(before, outcomes.tolist(), strict=True))
@@ -309,13 +333,13 @@ class Pending:
             (changed, "must not change the outcome of a row", "y", "had another outcome before"),
         ):
             if len(places):
-                rows = numbers[places].tolist()
+                at = numbers[places].tolist()
                 raise InputError(
                     requirement,
                     argument=argument,
-                    found=f"row {rows[0]:,} {problem} ({len(rows):,} in all)",
-                    rows=rows[:_LISTED],
-                    count=len(rows),
+                    found=f"row {at[0]:,} {problem} ({len(at):,} in all)",
+                    rows=at[:_LISTED],
+                    count=len(at),
                 )
         known_names: Hashes = names[np.array([known is not None for known in before], bool)]
         return known_names
@@ -324,7 +348,7 @@ class Pending:
         """Note rows that were taken in, by hashes of their names and outcomes."""
         new = dict(zip(names.tolist(), outcomes.tolist(), strict=True))
         self._known |= new
-        self._rows = {name: row for name, row in self._rows.items() if label_hash(name) not in new}
+        self._rows = {name: row for name, row in self._rows.items() if name_hash(name) not in new}
 
     def note_late(self, lags: Floats, losses: Floats) -> None:
         """Note the delays of outcomes and their losses."""
@@ -355,6 +379,8 @@ class Pending:
             "weights": [row.weight for row in rows],
             "known": np.array(list(self._known), np.uint64),
             "outcomes": np.array(list(self._known.values()), np.uint64),
+            "former": np.array(list(self._former), np.uint64),
+            "former_outcomes": np.array(list(self._former.values()), np.uint64),
             "late": self._late,
         }
 
@@ -367,10 +393,29 @@ class Pending:
             *(map(tuple, values["by"]), values["groups"], values["weights"]),
         )
         rows = (Waiting(*row) for row in zip(*columns, strict=True))
-        pending._rows = dict(zip(values["names"], rows, strict=True))
-        pending._known = dict(zip(values["known"].tolist(), values["outcomes"].tolist(), strict=True))
+        pending._rows = dict(zip(map(id_text, values["names"]), rows, strict=True))
+        known = dict(zip(values["known"].tolist(), values["outcomes"].tolist(), strict=True))
+        if "former" in values:
+            pending._known = known
+            former = values["former"].tolist(), values["former_outcomes"].tolist()
+            pending._former = dict(zip(*former, strict=True))
+        else:
+            pending._former = known
         pending._late = np.asarray(values["late"], float).reshape(6)
         return pending
+
+
+def former_hashes(names: Sequence[str]) -> Hashes:
+    """The hashes that 0.3 had of names that are numbers, as integers and as floats; else that of the text."""
+    hashes = []
+    for name in names:
+        spellings: list[Any] = [name, name]
+        with suppress(ValueError, OverflowError):
+            number = float(name)
+            if id_text(number) == name:
+                spellings = [int(number) if number.is_integer() else number, number]
+        hashes.append([label_hash(spelling) for spelling in spellings])
+    return np.array(hashes, np.uint64).reshape(-1, 2)
 
 
 def check_later(rows: Sequence[Waiting], times: Sequence[Any], names: Sequence[Any]) -> None:
@@ -451,6 +496,8 @@ class RowNames(Summary, kind="names of rows"):
     ----------
     names, outcomes : array of shape (N,)
         The hashes.
+    former : array of shape (N, 2)
+        The hashes that 0.3 had of names; zeros unless asked for.
     numbers : array of shape (N,)
         The numbers of the rows.
     """
@@ -458,6 +505,7 @@ class RowNames(Summary, kind="names of rows"):
     names: Hashes = merges(Array("uint64", "rows", how="join"))
     outcomes: Hashes = merges(Array("uint64", "rows", how="join"))
     numbers: Ints = merges(Array("int64", "rows", how="join"))
+    former: Hashes = merges(Array("uint64", "rows", 2, how="join"))
 
 
 @dataclass(frozen=True)
@@ -470,17 +518,20 @@ class NamesRecipe(Recipe[RowNames], cases=True):
         The model.
     classes : tuple or None
         The names of the classes.
+    former : bool
+        Whether to hash names as 0.3 did as well.
     """
 
     model: str
     classes: tuple[Hashable, ...] | None
+    former: bool = False
 
     def take(self, part: Part) -> RowNames:
         """Summarise one part."""
         if part.ids is None:
             none = np.zeros(0, np.uint64)
-            return RowNames(none, none, np.zeros(0, np.int64))
-        names = [label_hash(name) for name in part.ids.tolist()]
+            return RowNames(none, none, np.zeros(0, np.int64), np.zeros((0, 2), np.uint64))
+        texts = list(map(id_text, part.ids.tolist()))
         raw = self._outcomes(part)
         hashes = (
             {}
@@ -488,7 +539,9 @@ class NamesRecipe(Recipe[RowNames], cases=True):
             else {outcome: outcome_hash(outcome) for outcome in set(raw)}
         )
         outcomes = [hashes.get(outcome) if hashes else outcome_hash(outcome) for outcome in raw]
-        return RowNames(np.array(names, np.uint64), np.array(outcomes, np.uint64), part.row_numbers)
+        names = np.array([name_hash(text) for text in texts], np.uint64)
+        former = former_hashes(texts) if self.former else np.zeros((len(texts), 2), np.uint64)
+        return RowNames(names, np.array(outcomes, np.uint64), part.row_numbers, former)
 
     def _outcomes(self, part: Part) -> list[Any]:
         rows: Any = part.models[self.model]

@@ -54,11 +54,11 @@ def observed(
         state.joins,
         state.own_periods if state.undecided else None,
     )
-    of_names = NamesRecipe(recipe.model, kind.classes) if named else None
+    of_names = NamesRecipe(recipe.model, kind.classes, state.pending.has_former) if named else None
     summed = _Summed.of(handle if part is None else part, recipe, of_names)
     names, n_known = summed.names, 0
     if names is not None:
-        known = state.pending.known_among(names.names, names.outcomes, names.numbers)
+        known = state.pending.known_among(names)
         n_known = len(known)
     if n_known:
         left_out = tuple(sorted(known.tolist()))

@@ -15,7 +15,7 @@ import numpy as np
 from verax.analyses.binary import event_names
 from verax.analyses.parts import naming, probabilities, seen
 from verax.analyses.uncertainty_scores import expected_of_itself, expected_of_lists
-from verax.common.hashing import label_hash
+from verax.common.ids import name_hash
 from verax.common.specs import Whole
 from verax.common.spelling import LATER
 from verax.common.summaries import Summary, merges, same_names
@@ -173,7 +173,7 @@ class StepRecipe(Recipe[Breakdown]):
             assert part.ids is not None
             assert part.subset is not None
             known = frozenset(self.left_out)
-            part = part.subset(np.flatnonzero([label_hash(name) not in known for name in part.ids.tolist()]))
+            part = part.subset(np.flatnonzero([name_hash(name) not in known for name in part.ids.tolist()]))
             if not part.n_rows:
                 return Breakdown({})
         rows = self._rows(part)
