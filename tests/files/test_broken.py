@@ -116,9 +116,11 @@ def test_parts_of_a_folder_may_differ_in_type_but_not_in_columns(tmp_path):
     folder = tmp_path / "parts"
     folder.mkdir()
     papq.write_table(pa.table({"label": ["a"], "p_a": [1], "p_b": [0]}), folder / "0.parquet")
-    second = pa.table({"p_b": pa.array([0.25], pa.float32()), "p_a": [0.75], "label": ["b"], "x": [1]})
+    second = pa.table({"p_b": pa.array([0.25], pa.float32()), "p_a": [0.75], "label": ["b"]})
     papq.write_table(second, folder / "1.parquet")
     assert files.read(folder).p.tolist() == [[1, 0], [0.75, 0.25]]
+    papq.write_table(second.append_column("x", [[1]]), folder / "1.parquet")
+    refuses(folder, "path missing")
     papq.write_table(pa.table({"label": ["b"], "p_a": [0.75]}), folder / "1.parquet")
     refuses(folder, "path missing")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,12 @@ from verax.errors import InputError, Remedy, show
 
 # The file of a model, or several.
 Files = Path | tuple[Path, ...]
+
+# The names of hidden files and folders, and those of files that programs leave while they write.
+_HIDDEN = re.compile(
+    r"[._~#].*|.*(~|#|\.(tmp|temp|part|partial|crdownload|inprogress|swp|crc|lock|bak))",
+    re.IGNORECASE | re.DOTALL,
+)
 
 # What is wrong with a name; everything else (no permission, disk full) is a system error.
 _WRONG_NAME = {
@@ -121,20 +128,41 @@ def as_path(path: object, argument: str = "path") -> Path:
 
 
 def matching(source: str | Path) -> list[Path]:
-    """The file or folder of that name, or those that fit the pattern, in the order of their names."""
+    """The file or folder of that name, or those that fit the pattern, in the order of their names.
+
+    Hidden and temporary files that fit are left out.
+    """
     path = as_path(source)
-    with refusing_wrong_names(path):
-        fitting = sorted(_fitting(path)) if has_marks(str(path)) and not path.exists() else []
-    paths = fitting or [path]
+    fitting = _fitting(path)
+    paths = [file for file in fitting if not is_hidden(file.name)] or fitting or [path]
     for file in paths:
         refuse_special(file)
     return paths
 
 
-def _fitting(pattern: Path) -> list[Path]:
-    if isinstance(pattern, RemotePath):
-        return list(pattern.top.glob("/".join(pattern.parts[2:])))
-    return [Path(name) for name in glob(str(pattern), recursive=True)]
+def is_hidden(name: str) -> bool:
+    """Whether a file is hidden or temporary by its name.
+
+    >>> [is_hidden(name) for name in ("_SUCCESS", ".a.csv.crc", "a.csv.tmp", "~$a.xlsx", "a.csv")]
+    [True, True, True, True, False]
+    """
+    return _HIDDEN.fullmatch(name) is not None
+
+
+def n_hidden_among(source: str) -> int:
+    """The number of hidden and temporary files that fit a pattern beside others."""
+    hidden = [is_hidden(file.name) for file in _fitting(as_path(source))]
+    return 0 if all(hidden) else sum(hidden)
+
+
+def _fitting(path: Path) -> list[Path]:
+    """What fits a pattern, in the order of the names; nothing where it is the name of a file."""
+    with refusing_wrong_names(path):
+        if not has_marks(str(path)) or path.exists():
+            return []
+        if isinstance(path, RemotePath):
+            return sorted(path.top.glob("/".join(path.parts[2:])))
+        return sorted(Path(name) for name in glob(str(path), recursive=True))
 
 
 def arrow_file(path: Path) -> Any:

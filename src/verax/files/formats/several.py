@@ -6,17 +6,17 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from verax.common.paths import is_hidden
 from verax.common.remote import RemotePath
-from verax.errors import InputError, Remedy, show
+from verax.errors import InputError, Remedy, join, show
 
 # How Hive writes a missing value into the name of a folder.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-_PARQUET = (".parquet", ".pq")
 # Tables whose log says which of their files count, what their folders hold, and how they are read.
 _TABLES = (
     ("Delta Lake", "_delta_log", Remedy("Name its folder alone.")),
@@ -127,6 +127,10 @@ class Files:
         Folders above this one name no columns.
     counted : bool
         Look into every file for its number of rows at once, and no second time unless there are many files.
+    fixed : bool
+        Whether all files must have the same columns; records may lack fields.
+    notes : tuple of str
+        What was left out of the folder.
 
     Attributes
     ----------
@@ -139,9 +143,18 @@ class Files:
     files: Sequence[Path]
 
     def __init__(
-        self, files: Sequence[Path], open_: Callable[[Path], File], base: Path | None, counted: bool
+        self,
+        files: Sequence[Path],
+        open_: Callable[[Path], File],
+        base: Path | None,
+        *,
+        counted: bool,
+        fixed: bool = True,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.files, self._open, self._counted = files, open_, counted
+        self._columns: frozenset[str] | None = None
+        self.notes: tuple[str, ...] = notes
         self._most_kept = _KEPT if counted else 0
         self.watch: Watch | None = None
         self._opened: dict[Path, File] = {}
@@ -149,11 +162,16 @@ class Files:
         self._places = Places()
         self.numbers: Collection[str] = ()
         first = self._now(files[0])
+        if fixed:
+            self._columns = frozenset(first.schema.names)
         self.n_rows: int | None = (
             (first.n_rows or 0) + sum(self._now(file).n_rows or 0 for file in files[1:]) if counted else None
         )
         self.schema: Any = first.schema
-        for name, values in _named_by_folders([_keys(file, base) for file in files]).items():
+        keys = [_keys(file, base) for file in files]
+        for file, named in zip(files, keys, strict=True):
+            _check_alike(keys[0].keys(), list(named), files[0].parent, file.parent)
+        for name, values in _named_by_folders(keys).items():
             # What a file says itself counts.
             if name not in first.schema.names:
                 self._named[name] = values
@@ -163,6 +181,8 @@ class Files:
         reader = self._opened.get(file)
         if reader is None:
             reader = self._open(file)
+            if self._columns is not None:
+                _check_alike(self._columns, reader.schema.names, self.files[0], file)
             if len(self._opened) < self._most_kept:
                 self._opened[file] = reader
         reader.as_numbers([name for name in self.numbers if name not in self._named])
@@ -207,6 +227,24 @@ class Files:
         return self._places.of(row)
 
 
+def _check_alike(columns: Collection[str], others: Sequence[str], first: Path, file: Path) -> None:
+    """Refuse a file with columns that the first one lacks, or without some that it has."""
+    lacking = [name for name in columns if name not in others]
+    new = [name for name in others if name not in columns]
+    if not (lacking or new):
+        return
+    found = [f"this one has no {show(lacking[0])}"] if lacking else []
+    found += [f"{first} has no {show(new[0])}"] if new else []
+    raise InputError(
+        "All files must have the same columns",
+        argument="path",
+        found=join(found),
+        kind="missing",
+        source=str(file),
+        remedies=[Remedy("Name the files that belong together, with a pattern such as 'day-*.csv'.")],
+    )
+
+
 def check_columns(reader: BatchReader, columns: Sequence[str], file: str | Path) -> None:
     """Refuse one of several files or tables that lacks a column."""
     lacking = [name for name in columns if name not in reader.schema.names]
@@ -232,17 +270,16 @@ def _keys(file: Path, base: Path | None) -> dict[str, str | None]:
 
 
 def _named_by_folders(keys: Sequence[dict[str, str | None]]) -> dict[str, Any]:
-    """The columns that the folders of every file give, with a value for each file."""
+    """The columns that the folders of files give, with a value for each file."""
     columns = {}
-    for name in keys[0]:
-        if all(name in folders for folders in keys):
-            values = [folders[name] for folders in keys]
-            whole = all(value is None or _is_whole(value) for value in values)
-            columns[name] = (
-                pa.array([None if v is None else int(v) for v in values], pa.int64())
-                if whole
-                else pa.array(values, pa.string())
-            )
+    for name in dict.fromkeys(name for folders in keys for name in folders):
+        values = [folders.get(name) for folders in keys]
+        whole = all(value is None or _is_whole(value) for value in values)
+        columns[name] = (
+            pa.array([None if v is None else int(v) for v in values], pa.int64())
+            if whole
+            else pa.array(values, pa.string())
+        )
     return columns
 
 
@@ -251,18 +288,43 @@ def _is_whole(value: str) -> bool:
     return value == "0" or (value.lstrip("-").isdecimal() and value.isascii() and value.lstrip("-")[0] != "0")
 
 
-def files_in(folder: Path, endings: Sequence[str]) -> list[Path]:
-    """The Parquet files in a folder and those below it, or else all with these endings; no hidden ones."""
-    files = []
+class Listing(NamedTuple):
+    """The files of a folder: those that are read, the number of hidden and temporary ones, and the others."""
+
+    files: list[Path]
+    n_hidden: int
+    others: list[Path]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, as a sentence."""
+        left_out = [hidden_ones(self.n_hidden)] if self.n_hidden else []
+        if self.others:
+            more = f" and {len(self.others) - 1:,} more" if len(self.others) > 1 else ""
+            left_out.append(f"{self.others[0].name}{more}")
+        return (f"Files of the folder that are not read: {join(left_out)}.",) if left_out else ()
+
+
+def hidden_ones(n: int) -> str:
+    """A number of hidden or temporary files, in words."""
+    return f"{n:,} hidden or temporary {'file' if n == 1 else 'files'}"
+
+
+def listing_of(folder: Path, endings: Sequence[str]) -> Listing:
+    """The files in a folder and those below it; those that are read have one of the endings."""
+    files: list[Path] = []
     for where, folders, names in _below(folder):
         _refuse_table(where, folders)
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        files += [where / name for name in names if not name.startswith((".", "_"))]
-    for wanted in (_PARQUET, tuple(endings)):
-        fitting = [file for file in files if file.name.lower().endswith(wanted)]
-        if fitting:
-            return sorted(fitting)
-    raise InputError(f"{folder} is a folder without files of predictions", argument="path", kind="missing")
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        files += [where / name for name in names]
+    shown = sorted(file for file in files if not is_hidden(file.name))
+    fitting = [file for file in shown if file.name.lower().endswith(tuple(endings))]
+    if not fitting:
+        raise InputError(
+            f"{folder} is a folder without files of predictions", argument="path", kind="missing"
+        )
+    others = [file for file in shown if not file.name.lower().endswith(tuple(endings))]
+    return Listing(fitting, len(files) - len(shown), others)
 
 
 def _below(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:

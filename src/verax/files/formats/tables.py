@@ -17,13 +17,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from verax.common.caching import cached_property
-from verax.common.paths import UnchangedFiles, refusing_wrong_names
+from verax.common.paths import UnchangedFiles, n_hidden_among, refusing_wrong_names
 from verax.errors import InputError, MissingPackageError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.arrow import view
 from verax.files.formats.archives import Excel
 from verax.files.formats.columnar import DELTA, ICEBERG, Arrow, IcebergTable, Parquet, delta_at, lake_of
-from verax.files.formats.several import BatchReader, Files, Located, Peeked, files_in, refuse_tables
+from verax.files.formats.several import (
+    BatchReader,
+    Files,
+    Listing,
+    Located,
+    Peeked,
+    hidden_ones,
+    listing_of,
+    refuse_tables,
+)
 from verax.files.formats.texts import COMPRESSED, Csv, JsonDocument, JsonLines
 from verax.inputs.reading import Reading
 from verax.inputs.skipping import NO_ROWS
@@ -85,8 +94,14 @@ _INSTEAD = {
 
 def files_of(path: Path) -> list[Path]:
     """A file itself, or the files in a folder."""
+    return listed(path).files
+
+
+def listed(path: Path) -> Listing:
+    """A file itself, or what is in a folder."""
     with refusing_wrong_names(path):
-        return files_in(path, _ENDINGS) if path.is_dir() and not lake_of(path) else [path]
+        folder = path.is_dir() and not lake_of(path)
+        return listing_of(path, _ENDINGS) if folder else Listing([path], 0, [])
 
 
 def _place_of(file: Path) -> object:
@@ -191,9 +206,9 @@ class SourceTable:
     @classmethod
     def of_file(cls, path: Path, request: Reading) -> SourceTable:
         """The columns of a file, whose name tells its format, or of the files in a folder."""
-        files = files_of(path)
-        if files != [path]:
-            return cls.of_files(files, request, str(path), base=path)
+        listing = listed(path)
+        if listing.files != [path]:
+            return cls.of_files(listing.files, request, str(path), base=path, notes=listing.notes)
         return cls._of_format(format_of(path), path, request)
 
     @classmethod
@@ -225,11 +240,19 @@ class SourceTable:
         """The columns of what a caller named: a file, a folder, or files that fit a pattern or are listed."""
         if [str(path) for path in paths] == [name]:
             return cls.of_file(paths[0], request)
-        return cls.of_files(files_once(paths), request, name)
+        n_hidden = n_hidden_among(name)
+        notes = (f"Left out: {hidden_ones(n_hidden)}.",) if n_hidden else ()
+        return cls.of_files(files_once(paths), request, name, notes=notes)
 
     @classmethod
     def of_files(
-        cls, paths: Sequence[Path], request: Reading, name: str, *, base: Path | None = None
+        cls,
+        paths: Sequence[Path],
+        request: Reading,
+        name: str,
+        *,
+        base: Path | None = None,
+        notes: tuple[str, ...] = (),
     ) -> SourceTable:
         """The columns of files of one format, with those that their folders below `base` are named by."""
         kind = common_format(paths)
@@ -237,7 +260,9 @@ class SourceTable:
         def open_(path: Path) -> SourceTable:
             return cls._of_format(kind, path, request)
 
-        return cls(name, kind, request, lambda: Files(paths, open_, base, kind == "Parquet"), paths)
+        fixed = kind not in ("JSON Lines", "JSON")
+        options: Any = {"counted": kind == "Parquet", "fixed": fixed, "notes": notes}
+        return cls(name, kind, request, lambda: Files(paths, open_, base, **options), paths)
 
     def _check_names(self) -> None:
         seen: set[str] = set()
@@ -461,6 +486,7 @@ def common_format(paths: Sequence[Path]) -> str:
             argument="path",
             kind="file",
             found=join(f"{path} is {kind}" for kind, path in (first, *others)),
+            remedies=[Remedy("Name those of one format, with a pattern such as 'preds/*.parquet'.")],
         )
     return next(iter(kinds))
 
