@@ -520,7 +520,7 @@ class Recalibrated(_Classifier):
     >>> from verax.adapters.sklearn import Recalibrated
     >>> x, y = load_digits(return_X_y=True)
     >>> model = Recalibrated(GaussianNB(var_smoothing=1e-3), method="temperature", rule="brier").fit(x, y)
-    >>> model.recalibration_.gain.certain, model.predict_proba(x[:2]).shape
+    >>> model.recalibration_.helps, model.predict_proba(x[:2]).shape
     (True, (2, 10))
     """
 

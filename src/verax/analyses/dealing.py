@@ -34,7 +34,7 @@ def dealt(
 
     Of two kinds of groups those of the first kind stay whole. Rows of weight zero are all in the first fold,
     so that they do not change the folds of others: they are as if absent. With `nested`, a choice is
-    cross-validated, which takes three folds.
+    made without each fold, which takes three folds.
     """
     units, least = n_units(groups, n_rows, weights), 3 if nested else 2
     if units < least or folds < least:
@@ -63,7 +63,7 @@ def _by_size(sizes: Ints, n_folds: int, seed: int) -> Ints:
 def _too_few(folds: int, units: int, groups: Groups | None, *, nested: bool) -> InputError:
     least, what = 3 if nested else 2, "rows" if groups is None else "groups"
     few = units < least
-    why = "to choose and to measure the choice on others" if nested else "to fit and to measure on others"
+    why = "to choose a strength and to measure it on others" if nested else "to fit and to measure on others"
     return InputError(
         f"must be at least {least} {what if few else 'folds'}, {why}",
         argument=("p" if groups is None else "groups") if few else "folds",

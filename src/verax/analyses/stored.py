@@ -61,8 +61,10 @@ def _text_of(facts: Mapping[str, Any]) -> str:
     return to_json(facts) + "\n"
 
 
-def read_stored(path: Path, kind: tuple[str, int], what: str, read: Callable[[dict[str, Any]], T]) -> T:
-    """Read a file of that format and version by `read`; errors call it `what`."""
+def read_stored(
+    path: Path, kind: tuple[str, int], what: str, read: Callable[[dict[str, Any]], T], *, oldest: int = 1
+) -> T:
+    """Read a file of that format and version, or of an older one, by `read`; errors call it `what`."""
     form, version = kind
 
     def unfit(problem: str) -> InputError:
@@ -79,8 +81,9 @@ def read_stored(path: Path, kind: tuple[str, int], what: str, read: Callable[[di
         raise unfit("it is no JSON") from None
     if not isinstance(stored, dict) or stored.get("format") != form:
         raise unfit("it is another kind of JSON file")
-    if stored.get("version") != version:
-        raise unfit(f"its version is {show(stored.get('version'))}, and this verax knows {version}")
+    found = stored.get("version")
+    if type(found) is not int or not oldest <= found <= version:
+        raise unfit(f"its version is {show(found)}, and this verax knows {version}")
     try:
         return read(stored)
     except InputError as error:

@@ -123,7 +123,10 @@ LICENCES: dict[Claim, tuple[str, str]] = {
         "the same without any one of them, and equal shifts not rejected",
     ),
     Claim.NO_SUBGROUP: ("No subgroup is significantly miscalibrated.", "states"),
-    Claim.HELPS: ("Recalibration lowers the loss on new rows.", "gain in nested cross-validation"),
+    Claim.HELPS: (
+        "Recalibration lowers the loss on new rows.",
+        "Rao's score test of calibration, and a held-out gain above one standard error",
+    ),
     Claim.NO_GAIN: ("No gain is shown.", "states"),
     Claim.HARMS: ("A method that was asked for raises the loss.", "gain in cross-validation below zero"),
     Claim.COVERS: ("Prediction sets reach their level.", "interval of the coverage"),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
+from verax.analyses.comparison.crossfits import fit_variance
 from verax.analyses.dealing import dealt
 
 
@@ -172,3 +173,16 @@ def test_intervals_allow_for_the_weights_that_were_fitted():
     # The variance of five fits adds 4.425 times their spread to that of the rows.
     variance = (gaps.var(ddof=1) + 4.425 * np.var(fits, axis=0, ddof=1).mean() * 150 / 149) / 150
     assert found.against("equal weights").standard_error ** 2 == pytest.approx(variance, rel=1e-6)
+
+
+def test_the_variance_of_fits_is_that_of_quadratic_losses():
+    """Gaussian scores of folds: the estimate minus the gain, against what its interval allows for."""
+    rng = np.random.default_rng(3)
+    for v in (2, 3, 5, 10):
+        s = rng.normal(size=(200_000, v)) / np.sqrt(v)
+        total, rest = s.sum(axis=1), s.sum(axis=1)[:, None] - s
+        steps = rest * v / (v - 1)
+        estimate = (s * steps - steps**2 / (2 * v)).sum(axis=1)
+        of_interval, of_fits = (steps**2).mean(), steps.var(axis=1, ddof=1).mean()
+        expected = (np.var(estimate + total**2 / 2) - of_interval) / of_fits
+        assert fit_variance(v) == pytest.approx(expected, rel=0.05)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, get_args
 
@@ -16,7 +16,7 @@ from verax.analyses.comparison.conclusions import (
     read_comparison,
     with_shapes,
 )
-from verax.analyses.comparison.crossfits import allowing_for_fits, compare_unpaired
+from verax.analyses.comparison.crossfits import compare_unpaired, less_certain
 from verax.analyses.comparison.opening import Missing, QuestionOptions, open_forecasts
 from verax.analyses.comparison.paired import (
     OF_MARGIN,
@@ -213,7 +213,7 @@ def compare_losses(
     losses: Mapping[str, Floats],
     rule: Rule,
     *,
-    fits: Mapping[str, Floats],
+    factor: Callable[[str, str], float],
     weights: Floats | None,
     groups: Groups | None,
     reference: str,
@@ -221,13 +221,13 @@ def compare_losses(
 ) -> Comparison:
     """Compare models by the cross-validated losses of one rule.
 
-    `fits` has the (V, N) losses of the fits of every model that was fitted.
+    `factor` is how much the standard error of the difference of two models grows for the fit to all rows.
     """
     columns = np.stack(list(losses.values())).T
     tally = PairedTally(len(losses)).update(columns, weights, groups)
     sums, plan = PairedSums({OF_RULE.format(name_of(rule)): tally}), Resampling(confidence)
     comparison = read_comparison(sums, list(losses), [rule], ordered=False, reference=reference, plan=plan)
-    return allowing_for_fits(comparison, losses, fits, weights, groups)
+    return less_certain(comparison, factor)
 
 
 # ---- rows that are paired ----------------------------------------------------------------------

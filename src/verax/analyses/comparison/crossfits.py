@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,18 +39,39 @@ from verax.scores.registry import name_of
 _NO_CHANCE = 1e-12
 
 
-def allowing_for_fits(
-    comparison: Comparison,
+def less_certain(comparison: Comparison, factor: Callable[[str, str], float]) -> Comparison:
+    """A comparison of held-out losses, with intervals for the fits to all rows.
+
+    The interval of held-out losses treats the fits of the folds as fixed, and the fit to all rows differs
+    from them by chance: the standard error of the difference of two models grows by a factor.
+    """
+    (rule,) = comparison.differences
+    differences = [_less_certain(d, factor(d.a, d.b)) for d in comparison.differences[rule]]
+    adjusted = holm(np.array([d.p_value for d in differences])).tolist()
+    differences = [replace(d, p_adjusted=p) for d, p in zip(differences, adjusted, strict=True)]
+    base = comparison.reference
+    models = [
+        model
+        if base not in comparison.names or model.name == base
+        else replace(
+            model, skill_interval=_widened(model.skill_interval, model.skill, factor(model.name, str(base)))
+        )
+        for model in comparison.models[rule]
+    ]
+    models = lettered(models, differences, 1 - comparison.confidence)
+    return replace(comparison, differences={rule: differences}, models={rule: models})
+
+
+def factor_of_fits(
     losses: Mapping[str, Floats],
     fits: Mapping[str, Floats],
     weights: Floats | None,
     groups: Groups | None,
-) -> Comparison:
-    """A comparison of cross-validated losses, with intervals for the fits to all rows.
+) -> Callable[[str, str], float]:
+    """The factor by which the standard error of a difference grows, from the spread of the fits.
 
-    The interval of held-out losses treats the fits of the folds as fixed. The fit to all rows differs from
-    them by chance. The spread of the losses of the fits shows how much (`fit_variance`), so the variance of
-    a difference is that of the rows plus a multiple of this spread.
+    The spread of the losses of the fits shows how much the fit to all rows differs from them
+    (`fit_variance`), so the variance of a difference is that of the rows plus a multiple of this spread.
 
     Parameters
     ----------
@@ -59,7 +80,6 @@ def allowing_for_fits(
     fits : mapping of str to (V, N) array
         For every model that was fitted, the losses in all rows of the fit without each fold.
     """
-    (rule,) = comparison.differences
     n = len(next(iter(losses.values())))
     w = np.ones(n) if weights is None else weights / weights.max()
     units = np.arange(n) if groups is None else groups.first_kind
@@ -70,7 +90,6 @@ def allowing_for_fits(
     spread = {name: np.array([sums(fit) for fit in of_model]) for name, of_model in fits.items()}
 
     def factor(a: str, b: str) -> float:
-        """The factor by which the standard error of a difference grows."""
         folds = len(spread.get(a, spread.get(b, ())))
         with np.errstate(invalid="ignore"):
             gaps = losses[a] - losses[b]
@@ -81,20 +100,7 @@ def allowing_for_fits(
         extra = fit_variance(folds) * float(of_fits.var(axis=0, ddof=1).sum())
         return math.sqrt(1 + extra / float((of_rows**2).sum()))
 
-    differences = [_less_certain(d, factor(d.a, d.b)) for d in comparison.differences[rule]]
-    adjusted = holm(np.array([d.p_value for d in differences])).tolist()
-    differences = [replace(d, p_adjusted=p) for d, p in zip(differences, adjusted, strict=True)]
-    base = comparison.reference
-    models = [
-        model
-        if base not in losses or model.name == base
-        else replace(
-            model, skill_interval=_widened(model.skill_interval, model.skill, factor(model.name, str(base)))
-        )
-        for model in comparison.models[rule]
-    ]
-    models = lettered(models, differences, 1 - comparison.confidence)
-    return replace(comparison, differences={rule: differences}, models={rule: models})
+    return factor
 
 
 def fit_variance(n_folds: int) -> float:

@@ -26,7 +26,7 @@ from verax.scores.gradients.logits import check_trainable
 from verax.scores.metrics import needs_order
 from verax.scores.naming import METHODS_ELSEWHERE
 from verax.scores.registry import each_of, headline_rule, name_of, parse
-from verax.wings.recalibrate.choosing import FoldedRows, Study, has_strengths, mean_loss, notes_on_fits
+from verax.wings.recalibrate.choosing import FoldedRows, Study, mean_loss, notes_on_fits, to_nest
 from verax.wings.recalibrate.lists import FoldedLists
 from verax.wings.recalibrate.records import (
     BEST,
@@ -64,10 +64,10 @@ def recalibrate(
 ) -> Recalibration:
     """Recalibrate probabilities, with the cross-validated gain of each method.
 
-    Gains are measured in cross-validation. "best" finds the method with the smallest cross-validated loss. If
-    its gain is not significant (one-sided t test, 5 %), it does nothing. Otherwise it takes the simplest
-    method that also gains and whose loss is within one standard error of the smallest. The gain of the choice
-    is cross-validated as well, by repeating it without each fold. The methods, simplest first:
+    Gains are measured in cross-validation. Of several methods the simplest whose loss is within one standard
+    error of the smallest is picked. It is used if the forecasts as they are fail a test of calibration (Rao's
+    score test, 5 %) and its gain exceeds one standard error; otherwise nothing is done. The methods, simplest
+    first:
 
     - "none": nothing;
     - "temperature": the logarithms of the probabilities divided by one number;
@@ -108,7 +108,7 @@ def recalibrate(
         is enough. Or top lists.
     method : str or sequence of str, default "best"
         A method, "best", "blend", or methods among which to choose; a method by itself is taken whatever it
-        gains.
+        gains, and only the choice among several is tested.
     rule : Rule or str, optional
         The proper rule that is minimised and measured. By default the one that cards and reports lead with:
         RPS for ordered classes, else Brier. An isotonic fit is the best by every proper score. Top lists
@@ -135,7 +135,8 @@ def recalibrate(
     ----------
     Guo, Pleiss, Sun and Weinberger (2017), arXiv:1706.04599; Alexandari, Kundaje and Shrikumar (2020),
     arXiv:1901.06852; Kull, Silva Filho and Flach (2017), doi:10.1214/17-EJS1338SI; Kull et al. (2019),
-    arXiv:1910.12656; Berta, Holzmüller, Jordan and Bach (2025), arXiv:2511.03685.
+    arXiv:1910.12656; Berta, Holzmüller, Jordan and Bach (2025), arXiv:2511.03685; Rao (1948),
+    doi:10.1017/S0305004100023987 (the score test).
 
     Examples
     --------
@@ -176,7 +177,7 @@ def recalibrate(
     chosen = headline_rule(ordered=ordered) if chosen is None else chosen
     check_trainable(chosen, forecasts.n_classes)
     methods = methods_of(asked, forecasts.n_classes, ordered=in_order)
-    nested = len(methods) > 1 or has_strengths(methods)
+    nested = bool(to_nest(methods, asked))
     dealt_to = dealt(forecasts.n_rows, groups, folds, seed, weights, nested=nested)
     sample = FoldedRows(outcomes, weights, groups, chosen, dealt_to, seed, rows, ordered)
     facts = Study(sample, methods, asked, confidence).facts()
@@ -216,7 +217,7 @@ def recalibrate_lists(
     # A list is of many classes, and no rule has a gradient for a few of them only.
     check_trainable(chosen, min(m, 3))
     methods = methods_of_lists(asked, complete=rows.lists.lengths.min(initial=m) == m)
-    dealt_to = dealt(rows.n_rows, rows.groups, folds, seed, batch.weights, nested=len(methods) > 1)
+    dealt_to = dealt(rows.n_rows, rows.groups, folds, seed, batch.weights)
     sample = FoldedLists(batch.y, batch.weights, rows.groups, chosen, dealt_to, seed, rows)
     are = f"{drawn.n_invalid:,} of {n_given:,} lists {'is' if drawn.n_invalid == 1 else 'are'} invalid"
     how = "scored as the largest valid sublist, and gains do not count the penalty"

@@ -1,24 +1,28 @@
-"""The choice among methods by cross-validation, and cross-validation of the choice itself.
+"""The choice among methods: one gate, of a test of calibration and of losses on rows that no fit has seen.
 
-Rows are dealt out to folds. A configuration is fitted without each fold, which gives the loss on rows that
-the fit has not seen, and without each pair of folds: for the rows outside of one fold, that is a
-cross-validation of their own. So the choice that would have been made without a fold is known, and what it
-loses there.
+Rows are dealt out to folds. A method is fitted without each fold, which gives its loss on rows that the fit
+has not seen. The simplest method whose loss is within one standard error of the least is used if the
+forecasts as they are fail a test of calibration at 5 %, and if its paired gain exceeds one standard error.
+Otherwise nothing is done. A test of the gain in their place would miss most gains, because a held-out loss
+already pays for the fit.
 
-A blend is a weighted average of all methods. A method whose held-out rows lose d more in all than those
-of the best has the weight exp(-d / (2 c)), where that of the best is one and c is the scale of the rule's
-noise (`scaling.noise_of`), one for the log score. Doing nothing is one of the methods. Where no method
-stands out the average is of many, and varies less than any of them; with many rows it becomes the best
-one.
+Where a penalty has a strength to choose, or methods are averaged, fits without each pair of folds show what
+would have been chosen without a fold.
+
+A blend is a weighted average of all methods. A method whose held-out rows lose d more in all than those of
+the best has the weight exp(-d / (2 c)), where that of the best is one and c is the scale of the rule's noise
+(`scaling.noise_of`), one for the log score. Doing nothing is one of the methods. Where no method stands out
+the average is of many, and varies less than any of them; with many rows it becomes the best one.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,7 +32,6 @@ from verax.analyses.dealing import n_units
 from verax.common.caching import cached_property
 from verax.common.stages import stage
 from verax.engines.differences import PairedTally
-from verax.inference.estimates import Estimate, Units
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, counts_by_kind
@@ -36,16 +39,17 @@ from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 from verax.wings.recalibrate.fitting import configurations_of, fit
 from verax.wings.recalibrate.forms import CalibrationMap
-from verax.wings.recalibrate.records import BEST, BLEND, Gain, Trial, no_gain
+from verax.wings.recalibrate.records import BLEND, LEVEL, Gain, Trial, no_gain
 from verax.wings.recalibrate.rows import MOST_ROWS, Configuration, FittingRows, zero_counts_as
 from verax.wings.recalibrate.scaling import noise_of
+from verax.wings.recalibrate.scoretest import Directions, calibration_p
 
-# A method is taken if a one-sided t test says, at this level, that it gains on rows that no fit has seen.
-LEVEL = 0.05
+# Held-out losses vary with the rows, and the fit to all rows differs from those of the folds: with standard
+# errors larger by this factor, intervals of 95 % held the gain of that fit in 94 to 100 % of samples.
+WIDER = 1.25
 # Probabilities of several forms that are scored at once: a pass over few rows takes its time to begin.
 _TOGETHER = 2**16
-# A simpler method is taken instead of the best one if it loses no more than a standard error more, which is
-# what a one-sided test at this level says.
+# The probability that a normal estimate is below the truth by more than its standard error.
 _ONE_STANDARD_ERROR = 0.15865525393145707
 
 
@@ -109,6 +113,10 @@ class Folded(ABC):
     def held_out(self, forms: Sequence[CalibrationMap]) -> Any:
         """All rows, those of each fold as its form recalibrates them."""
 
+    @abstractmethod
+    def calibration_p(self) -> float:
+        """The p-value of "the forecasts are calibrated as they are", by Rao's score test."""
+
     def unseen_cost(self, forms: Sequence[CalibrationMap]) -> float | None:
         """The loss of forms beyond that of the forecasts in a row whose most likely class is wrong.
 
@@ -163,6 +171,9 @@ class FoldedRows(Folded):
             p[rows] = form.apply(self.p[rows])
         return p
 
+    def calibration_p(self) -> float:
+        return calibration_p(Directions.of(self.p, ordered=self.ordered), self.y, self.weights, self.groups)
+
     def unseen_cost(self, forms: Sequence[CalibrationMap]) -> float | None:
         after, order = np.empty(self.p.shape), np.empty(self.p.shape, np.int64)
         counts = np.ones(len(self.y), np.bool_) if self.weights is None else self.weights != 0
@@ -190,8 +201,7 @@ class Trials:
     outer : dict
         (N,) losses of each configuration, fitted without the row's fold.
     inner : dict
-        (V, N) losses of each configuration, fitted without fold v and the row's own; NaN for rows of fold v.
-        Empty where nothing is chosen.
+        (V, N) losses of some configurations, fitted without fold v and the row's own; NaN for rows of fold v.
     forms : dict
         The fits without each fold.
     whole : dict
@@ -204,12 +214,12 @@ class Trials:
     inner: dict[Configuration, Floats] = field(default_factory=dict)
     forms: dict[Configuration, list[CalibrationMap]] = field(default_factory=dict)
     whole: dict[Configuration, CalibrationMap] = field(default_factory=dict)
-    # Losses in all rows of fits without a fold: the choice is fitted as one of the methods is.
-    _everywhere: dict[tuple[Configuration, int], Floats] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, sample: Folded, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
-        """Fit and measure everything; without `nested` only what no choice depends on.
+    def of(
+        cls, sample: Folded, configurations: Sequence[Configuration], nested: Sequence[Configuration]
+    ) -> Trials:
+        """Fit and measure everything; without pairs of folds only what is `nested`.
 
         All configurations are fitted to one part of the rows after the other, because they share what is made
         of it. A fit without two folds serves the cross-validations without either of them.
@@ -219,7 +229,7 @@ class Trials:
         trials = cls(
             sample,
             outer={how: np.empty(n) for how in configurations},
-            inner={how: np.full((n_folds, n), np.nan) for how in configurations if nested},
+            inner={how: np.full((n_folds, n), np.nan) for how in nested},
             forms={how: [] for how in configurations},
             whole=sample.fitted(configurations, []),
         )
@@ -235,40 +245,22 @@ class Trials:
             stage("cross-validation of recalibration", done, n_fits)
             both = np.concatenate([members[a], members[b]])
             without = np.repeat([b, a], [len(members[a]), len(members[b])])
-            fits = sample.fitted(configurations, [a, b], trials.whole)
+            fits = sample.fitted(nested, [a, b], trials.whole)
             for how, losses in zip(fits, sample.losses([*fits.values()], both), strict=True):
                 trials.inner[how][without, both] = losses
         return trials
 
-    def selected(self, among: Sequence[Configuration], *, gated: bool) -> list[Configuration]:
-        """The configuration chosen without each fold, and last the one chosen by all rows."""
+    def least(self, among: Sequence[Configuration]) -> list[Configuration]:
+        """The configuration that loses least without each fold, and last the one by all rows."""
+        weights = self.sample.weights
+        if len(among) == 1:
+            return [*among] * (self.sample.n_folds + 1)
         chosen = []
         for v in range(self.sample.n_folds):
             rows = np.flatnonzero(self.sample.folds != v)
-            chosen.append(self._best({how: self.inner[how][v][rows] for how in among}, rows, gated))
-        rows = np.arange(len(self.sample.y))
-        return [*chosen, self._best({how: self.outer[how] for how in among}, rows, gated)]
-
-    def _best(self, losses: dict[Configuration, Floats], rows: Ints, gated: bool) -> Configuration:
-        """The configuration with the smallest mean; if `gated`, the simplest that is as good, or none."""
-        sample = self.sample
-        w = None if sample.weights is None else sample.weights[rows]
-        means = {how: mean_loss(loss, w) for how, loss in losses.items()}
-        best, none = min(means, key=lambda how: means[how]), Configuration("none")
-        if not gated or best == none:
-            return best
-        labels = None if sample.groups is None else sample.groups.labels[sample.groups.codes[rows]]
-
-        def gains(how: Configuration, on: Configuration, level: float) -> bool:
-            return beyond_noise(losses[on], losses[how], w, labels, level)
-
-        if not gains(best, none, LEVEL):
-            return none
-
-        def is_as_good(how: Configuration) -> bool:
-            return gains(how, none, LEVEL) and not gains(best, how, _ONE_STANDARD_ERROR)
-
-        return next(how for how in losses if how == best or (how != none and is_as_good(how)))
+            w = None if weights is None else weights[rows]
+            chosen.append(_least({how: mean_loss(self.inner[how][v][rows], w) for how in among}))
+        return [*chosen, _least({how: mean_loss(self.outer[how], weights) for how in among})]
 
     def held_out(self, chosen: Sequence[Configuration]) -> Floats:
         """The losses of the configuration chosen without each fold, on that fold."""
@@ -282,26 +274,13 @@ class Trials:
         """The configuration chosen without each fold, fitted without it."""
         return [self.forms[chosen[v]][v] for v in range(self.sample.n_folds)]
 
-    def losses_of_fits(self, chosen: Sequence[Configuration]) -> Floats:
-        """(V, N) losses in all rows of the configuration chosen without each fold, fitted without it."""
-        everything = np.arange(len(self.sample.y))
-        places = [(how, v) for v, how in enumerate(chosen[: self.sample.n_folds])]
-        unknown = [place for place in places if place not in self._everywhere]
-        if unknown:
-            losses = self.sample.losses([self.forms[how][v] for how, v in unknown], everything)
-            self._everywhere.update(zip(unknown, losses, strict=True))
-        return np.stack([self._everywhere[place] for place in places])
+
+Key = TypeVar("Key")
 
 
-def beyond_noise(
-    before: Floats, after: Floats, weights: Floats | None, labels: Any, level: float = LEVEL
-) -> bool:
-    """Whether losses on rows that no fit has seen fall, by a one-sided test: that of comparisons."""
-    if not np.isfinite(mean_loss(before, weights)):
-        return bool(np.isfinite(mean_loss(after, weights)))
-    tally = PairedTally(2).update(np.column_stack([before, after]), weights, labels)
-    p_value = Estimate.of(tally, np.zeros((0, 0)), Units("rows")).p_values()[2]
-    return bool(tally.means[2] > 0 and p_value / 2 < level)
+def _least(means: dict[Key, float]) -> Key:
+    """The first of those with the smallest mean; infinite ones and none come last."""
+    return min(means, key=lambda how: np.inf if np.isnan(means[how]) else means[how])
 
 
 def mean_loss(losses: Floats, weights: Floats | None) -> float:
@@ -319,9 +298,29 @@ def notes_on_fits(sample: Folded, fitted: Collection[str]) -> tuple[str, ...]:
     return (f"Slopes and offsets were fitted to {MOST_ROWS:,} rows drawn at random; all rows were scored.",)
 
 
-def has_strengths(methods: Collection[str]) -> bool:
-    """Whether the strength of a penalty is to be chosen, which is a choice to cross-validate."""
-    return any(len(configurations_of(name)) > 1 for name in methods)
+def to_nest(methods: Collection[str], asked: Sequence[str]) -> list[Configuration]:
+    """What is fitted without pairs of folds: strengths to choose among, or everything that is averaged."""
+    families = [configurations_of(name) for name in methods]
+    return [how for family in families if asked == [BLEND] or len(family) > 1 for how in family]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The mean by which losses fall, with its standard error over rows or groups."""
+
+    mean: float
+    error: float
+
+    @classmethod
+    def of(cls, before: Floats, after: Floats, sample: Folded) -> Paired:
+        """Of losses on the same held-out rows."""
+        tally = PairedTally(2).update(np.column_stack([before, after]), sample.weights, sample.groups)
+        return cls(float(tally.means[2]), float(tally.standard_errors()[0][2]))
+
+    @property
+    def beyond_error(self) -> bool:
+        """Whether it exceeds one standard error."""
+        return bool(self.mean > self.error)
 
 
 class Study:
@@ -329,96 +328,111 @@ class Study:
 
     def __init__(self, sample: Folded, methods: list[str], asked: list[str], confidence: float) -> None:
         self.sample: Folded = sample
-        self.methods: list[str] = methods
         self.asked: list[str] = asked
         self.confidence: float = confidence
-        self.choice: bool = len(methods) > 1
+        self.choice: bool = len(methods) > 1 and asked != [BLEND]
         tried = list(dict.fromkeys(["none", *methods]))
-        self.configurations: dict[str, list[Configuration]] = {
-            name: configurations_of(name) for name in tried
-        }
-        everything = [how for family in self.configurations.values() for how in family]
-        nested = self.choice or has_strengths(methods)
-        self.trials: Trials = Trials.of(sample, everything, nested=nested)
+        families = {name: configurations_of(name) for name in tried}
+        everything = [how for family in families.values() for how in family]
+        self.trials: Trials = Trials.of(sample, everything, to_nest(tried, asked))
         # Within a method the strength is chosen, without each fold and by all rows.
         self.within: dict[str, list[Configuration]] = {
-            name: self._within(family) for name, family in self.configurations.items()
+            name: self.trials.least(family) for name, family in families.items()
         }
         if asked == [BLEND]:
-            self.methods, self.choice = [BLEND], False
             self.within[BLEND] = [add_blend(self.trials)] * (sample.n_folds + 1)
-
-    def _within(self, family: list[Configuration]) -> list[Configuration]:
-        if len(family) == 1:
-            return family * (self.sample.n_folds + 1)
-        return self.trials.selected(family, gated=False)
+        self.losses: dict[str, Floats] = {
+            name: self.trials.held_out(picks) for name, picks in self.within.items()
+        }
+        self.calibration_p: float = sample.calibration_p() if self.choice else math.nan
 
     def facts(self) -> dict[str, Any]:
         """The fields of a recalibration that every kind of forecasts has."""
         sample = self.sample
-        everything = [how for family in self.configurations.values() for how in family]
-        outcome = (
-            self.trials.selected(everything, gated=True) if self.choice else self.within[self.methods[0]]
-        )
-        chosen = self.within | ({BEST: outcome} if self.choice else {})
-        losses = {name: self.trials.held_out(picks) for name, picks in chosen.items()}
         comparison = None
-        if len(losses) > 1:
+        if len(self.losses) > 1:
             comparison = compare_losses(
-                losses,
+                self.losses,
                 sample.rule,
-                fits={n: self.trials.losses_of_fits(c) for n, c in chosen.items() if n != "none"},
+                factor=lambda *_: WIDER,
                 weights=sample.weights,
                 groups=sample.groups,
                 reference="none",
                 confidence=self.confidence,
             )
-        final = outcome[-1]
-        forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
-        trials = [self._trial(name, losses[name], comparison, picks, forms) for name, picks in chosen.items()]
-        if self.choice and any(how.method != final.method for how in outcome):
-            trial_of_choice = next(trial for trial in trials if trial.method == final.method)
-            trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(trial_of_choice.gain))
+        method = self._chosen() if self.choice else [*self.within][-1]
+        picks = self.within[method]
         return {
-            "method": final.method,
+            "method": method,
             "asked": ", ".join(self.asked),
-            "form": self.trials.whole[final],
+            "form": self.trials.whole[picks[-1]],
             "rule": name_of(sample.rule),
-            "trials": tuple(trials),
+            "trials": tuple(self._trial(name, comparison) for name in self.within),
             "n_rows": len(sample.y),
             "n_groups": None if sample.groups is None else sample.groups.count_with(sample.weights),
             "folds": sample.n_folds,
             "seed": sample.seed,
             "confidence": self.confidence,
-            "picks": tuple(how.method for how in outcome[:-1]) if self.choice else (),
+            "calibration_p": self.calibration_p,
             "comparison": comparison,
-            "held_out": sample.held_out(self.trials.fits(outcome)),
+            "held_out": sample.held_out(self.trials.fits(picks)),
         }
 
-    def _trial(
-        self,
-        name: str,
-        losses: Floats,
-        comparison: Comparison | None,
-        picks: Sequence[Configuration],
-        forms: dict[str, CalibrationMap],
-    ) -> Trial:
+    def _chosen(self) -> str:
+        """The method that passes the gate, or "none"."""
+        weights, none = self.sample.weights, self.losses["none"]
+        means = {name: mean_loss(losses, weights) for name, losses in self.losses.items()}
+        best = _least(means)
+        if best == "none":
+            return best
+
+        def as_good(name: str) -> bool:
+            if not np.isfinite(means[name]):
+                return False
+            return not Paired.of(self.losses[name], self.losses[best], self.sample).beyond_error
+
+        pick = next(name for name in self.losses if name != "none" and (name == best or as_good(name)))
+        if not np.isfinite(means["none"]):
+            # An outcome had probability zero, which no calibrated forecast has.
+            self.calibration_p = 0.0
+            return pick
+        gain = Paired.of(none, self.losses[pick], self.sample)
+        passes = self.calibration_p <= LEVEL and gain.beyond_error and self._worth_its_errors(pick, gain.mean)
+        return pick if passes else "none"
+
+    def _worth_its_errors(self, method: str, gain: float) -> bool:
+        """Whether a gain also pays for wrong rows, where none has shown what they cost."""
+        cost, share = self._unseen_cost(method), self._unseen(_ONE_STANDARD_ERROR)
+        return cost is None or (1 - share) * gain > share * cost
+
+    def _unseen_cost(self, method: str) -> float | None:
+        return self.sample.unseen_cost(self.trials.fits(self.within[method]))
+
+    def _unseen(self, level: float) -> float:
+        """The largest share of wrong rows that leave none in this number of units, at a level."""
+        return float(1 - level ** (1 / self._units))
+
+    @property
+    def _units(self) -> int:
+        groups, weights = self.sample.groups, self.sample.weights
+        if groups is not None:
+            return min(counts_by_kind(groups.count_with(weights)))
+        return len(self.sample.y) if weights is None else int(np.count_nonzero(weights))
+
+    def _trial(self, name: str, comparison: Comparison | None) -> Trial:
         if comparison is None or name == "none":
-            mean = mean_loss(losses, self.sample.weights)
-            return Trial(name, mean, no_gain(self.confidence))
-        model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
+            return Trial(name, mean_loss(self.losses[name], self.sample.weights), no_gain(self.confidence))
+        (models,) = comparison.models.values()
+        by_name = {model.name: model for model in models}
+        model, before = by_name[name], by_name["none"].mean
         gap = comparison.difference("none", name)
-        gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)
-        before = next(m.mean for ms in comparison.models.values() for m in ms if m.name == "none")
-        groups = self.sample.groups
-        weights = self.sample.weights
-        n_rows = len(self.sample.y) if weights is None else int(np.count_nonzero(weights))
-        units = n_rows if groups is None else min(counts_by_kind(groups.count_with(weights)))
-        unseen = self.sample.unseen_cost(self.trials.fits(picks))
-        gain = gain.without_errors(units, before, unseen).agreeing(before, units)
-        detail = "" if name == BEST else forms[name].words
-        strength = None if name == BEST else self.within[name][-1].strength
-        return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")
+        gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval)
+        cost, units = self._unseen_cost(name), self._units
+        most = self._unseen((1 - self.confidence) / 2)
+        gain = gain.without_errors(units, most, before, cost).agreeing(before)
+        strength = self.within[name][-1].strength
+        form = self.trials.whole[self.within[name][-1]]
+        return Trial(name, model.mean, gain, form.words if strength is None else f"penalty {strength:g}")
 
 
 # Methods with a smaller share are left out.

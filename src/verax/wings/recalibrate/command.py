@@ -105,8 +105,8 @@ def recalibrate(
 ) -> None:
     """Find the best recalibration method, write recalibrated files.
 
-    All applicable methods are compared by cross-validation, and doing nothing is one of them. The choice of
-    method is cross-validated as well, so the stated gain includes it.
+    All applicable methods are compared by cross-validation. The simplest of the best is used if the forecasts
+    fail a test of calibration (5 %) and its gain exceeds one standard error; otherwise nothing is changed.
     """
     _check(given, load, apply_to, out, frequencies)
     if out is not None and reading.outputs != "probabilities":

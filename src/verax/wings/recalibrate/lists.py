@@ -27,6 +27,7 @@ from verax.scores.gradients.logits import loss_of_statistics
 from verax.wings.recalibrate.choosing import Folded
 from verax.wings.recalibrate.forms import CalibrationMap, Unchanged, number_in, unfit
 from verax.wings.recalibrate.rows import MOST_ROWS, Configuration, drawn, relative
+from verax.wings.recalibrate.scoretest import LOGS, Directions, calibration_p
 from verax.wings.recalibrate.searching import FIRST, RIDGE, WIDEST, smallest
 
 # Probabilities are no smaller than this by its logarithm; far below what a double can hold.
@@ -195,6 +196,9 @@ class FoldedLists(Folded):
         some = self.rows.taken(rows, None, None)
         return np.array([losses_of([self.rule], form.apply(some))[0] for form in forms], dtype=float)
 
+    def calibration_p(self) -> float:
+        return calibration_p(*_directions(self.rows), self.weights, self.groups)
+
     def held_out(self, forms: Sequence[CalibrationMap]) -> ListRows:
         given = self.rows.lists
         values, entry = np.empty(given.confidences.size), given.row_of
@@ -203,6 +207,24 @@ class FoldedLists(Folded):
             scaled = form.apply(self.rows.taken(rows, None, None))
             values[np.isin(entry, rows)] = scaled.lists.confidences
         return self.rows.with_lists(Ragged(given.classes, values, given.offsets), 0.0)
+
+
+def _directions(rows: ListRows) -> tuple[Directions, Ints]:
+    """What a temperature and a factor of the rest change, and outcomes: places, or the last for the rest."""
+    lists, rest = rows.lists, np.clip(rows.survey.unaccounted, 0.0, 1.0)
+    n_unlisted, of_one = _unlisted(lists.lengths, rest, rows.n_classes)
+    # All unlisted classes of a list together are one outcome.
+    longest, entry = int(lists.lengths.max(initial=0)), lists.row_of
+    place = np.arange(lists.confidences.size) - lists.offsets[:-1][entry]
+    p, z = np.zeros((rows.n_rows, longest + 1)), np.full((rows.n_rows, longest + 1), -np.inf)
+    p[entry, place], p[:, -1] = lists.confidences, np.where(n_unlisted > -np.inf, rest, 0.0)
+    p /= p.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        z[entry, place], z[:, -1] = np.log(lists.confidences), of_one
+    slope = np.clip(z - z.max(axis=1, keepdims=True), -LOGS, 0.0)
+    bins = np.append(np.zeros(longest, np.int64), 1)
+    y = rows.batch(0, rows.n_rows).y
+    return Directions(p, [slope], bins), np.where(y >= 0, y, longest)
 
 
 @dataclass(frozen=True)

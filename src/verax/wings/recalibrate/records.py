@@ -39,6 +39,8 @@ TITLES_OF_LISTS = {
     "temperature_rest": "temperature scaling with a factor for unlisted classes",
 }
 BEST, BLEND = "best", "blend"
+# The level of the test of calibration, by which methods are chosen.
+LEVEL = 0.05
 # The effect of each, in plain words, after its name.
 MEANINGS = {
     "temperature": "makes all probabilities more or less extreme by one factor",
@@ -55,11 +57,10 @@ MEANINGS = {
     "isotonic": "replaces the probabilities by the frequencies of neighbouring rows, in steps",
     "rest": "multiplies the probability of unlisted classes by a factor",
     "temperature_rest": "makes listed probabilities more or less extreme and multiplies those of others",
-    BLEND: "averages what the methods give",
 }
 # All of them, for what is said of any method.
 METHOD_TITLES = TITLES | TITLES_OF_LISTS | {BLEND: "the weighted average of all methods"}
-_UNDECIDED, _UNSEEN = "the choice differs between folds", "no recalibrated row is wrong"
+_UNSEEN = "no recalibrated row is wrong"
 
 
 def methods_in_words() -> tuple[str, list[tuple[str, str]]]:
@@ -71,22 +72,6 @@ def methods_in_words() -> tuple[str, list[tuple[str, str]]]:
     return "Methods of recalibration, for --method of `verax recalibrate`", pairs
 
 
-def undecided(interval: Interval, other: Interval, why: str = _UNDECIDED) -> Interval:
-    """The interval of a choice that is not certain: it includes that of another choice, with the reason."""
-    if not interval.defined or not other.defined:
-        return interval
-    return interval.holding(other.low).holding(other.high).doubted(why)
-
-
-def _p_of(share: float, ends: Interval, freedom: float) -> float:
-    """The p-value at which an interval by Student's t would end at zero."""
-    from scipy.special import stdtr, stdtrit
-
-    quantile = float(-stdtrit(freedom, (1 - ends.confidence) / 2))
-    reach = share - ends.low if share > 0 else ends.high - share
-    return float(2 * stdtr(freedom, -quantile * abs(share) / reach)) if reach > 0 else 1.0
-
-
 @dataclass(frozen=True)
 class Gain(Record):
     """The part of the mean loss that a method takes off rows that its fit has not seen.
@@ -96,58 +81,23 @@ class Gain(Record):
     value : float
         Mean loss before minus mean loss after.
     interval : Interval
-        Its interval. Where the choice of a method differs between folds, it also includes that of the
-        method chosen by all rows.
+        Its interval, with 1.25 times the standard error of the rows: the fit to all rows differs from those
+        of the folds.
     share : float
         The gain as a share of the mean loss before.
     share_interval : Interval
-        Its interval.
-    p_value : float
-        Two-sided p-value, for this one comparison. It agrees with both intervals about zero.
+        Its interval, which holds zero exactly if the other does.
     """
 
     value: float
     interval: Interval
     share: float
     share_interval: Interval
-    p_value: float
 
     def __float__(self) -> float:
         return self.value
 
-    @property
-    def certain(self) -> bool:
-        """Whether the interval lies above zero."""
-        return self.interval.low > 0
-
-    @property
-    def unseen_errors(self) -> bool:
-        """Whether it is not significant because no row has shown what an error costs."""
-        return not self.certain and _UNSEEN in self.interval.caution
-
-    def undecided(self, final: Gain) -> Gain:
-        """The gain of a choice that differs between folds: its intervals include that of the final choice.
-
-        The gain in nested cross-validation is then that of several methods, and the fit to all rows is one of
-        them: its gain may be that of no fold.
-
-        Parameters
-        ----------
-        final : Gain
-            The gain of the method that all rows choose.
-
-        Returns
-        -------
-        Gain
-            The same gain, with intervals that include both.
-        """
-        interval = undecided(self.interval, final.interval)
-        share = undecided(self.share_interval, final.share_interval)
-        return replace(
-            self, interval=interval, share_interval=share, p_value=max(self.p_value, final.p_value)
-        )
-
-    def without_errors(self, n_units: int, before: float, cost: float | None) -> Gain:
+    def without_errors(self, n_units: int, most: float, before: float, cost: float | None) -> Gain:
         """The same, where no held-out row has shown what a wrong most likely class costs.
 
         If n rows show no error, up to a share u of new rows may, with (1 - u)^n the level of the bound. The
@@ -157,6 +107,8 @@ class Gain(Record):
         ----------
         n_units : int
             The number of rows, or of groups.
+        most : float
+            The share u.
         before : float
             The mean loss before.
         cost : float or None
@@ -169,46 +121,40 @@ class Gain(Record):
         """
         if cost is None or not cost > 0 or not self.interval.defined:
             return self
-        most = 1 - ((1 - self.interval.confidence) / 2) ** (1 / n_units)
         low = (1 - most) * self.value - most * cost
         if low >= self.interval.low:
             return self
         why = f"{_UNSEEN}, so that {n_units:,} rows or groups show no cost of an error"
-        share_of_errors = max(self.value, 0.0) / (max(self.value, 0.0) + cost)
         return replace(
             self,
             interval=self.interval.holding(low).doubted(why),
             share_interval=self.share_interval.holding(low / before).doubted(why),
-            p_value=min(1.0, max(self.p_value, 2 * (1 - share_of_errors) ** n_units)),
         )
 
-    def agreeing(self, before: float, n_units: int) -> Gain:
-        """The same, where intervals and p-value would disagree about zero: the more cautious one decides.
+    def agreeing(self, before: float) -> Gain:
+        """The same, where its intervals would disagree about zero: the one that holds zero decides.
 
-        The interval of a share is that of a ratio of means, and the p-value is of their difference, so one
-        may include zero where the other does not.
+        The interval of a share is that of a ratio of means, so one may hold zero where the other does not.
 
         Parameters
         ----------
         before : float
             The mean loss before.
-        n_units : int
-            The number of rows, or of groups.
 
         Returns
         -------
         Gain
-            The same gain, with intervals that include zero if and only if it is not significant.
+            The same gain, with intervals that agree.
         """
-        ends = self.share_interval
-        if not ends.defined or math.isnan(self.p_value):
+        of_loss, of_share = self.interval, self.share_interval
+        if not of_loss.defined or not of_share.defined:
             return self
-        significant, apart = self.p_value <= 1 - ends.confidence, not ends.low <= 0 <= ends.high
-        if significant == apart:
+        holds = of_loss.low <= 0 <= of_loss.high
+        if holds == (of_share.low <= 0 <= of_share.high):
             return self
-        if apart:
-            return replace(self, share_interval=self.interval.scaled(1 / before))
-        return replace(self, interval=ends.scaled(before), p_value=_p_of(self.share, ends, n_units - 1))
+        if holds:
+            return replace(self, share_interval=of_loss.scaled(1 / before))
+        return replace(self, interval=of_share.scaled(before))
 
     def __str__(self) -> str:
         if math.isnan(self.share):
@@ -226,7 +172,7 @@ class Trial(Record):
     Attributes
     ----------
     method : str
-        The name of the method; "best" for the choice among the others.
+        The name of the method.
     loss : float
         The mean loss.
     gain : Gain
@@ -244,7 +190,7 @@ class Trial(Record):
 def no_gain(confidence: float) -> Gain:
     """The gain of doing nothing."""
     zero = Interval(0.0, 0.0, method="exact", confidence=confidence)
-    return Gain(0.0, zero, 0.0, zero, 1.0)
+    return Gain(0.0, zero, 0.0, zero)
 
 
 FOLDS = 5

@@ -12,7 +12,7 @@ import numpy as np
 
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.stored import StoredAsJson
-from verax.analyses.words import alike, percent, percent_span, said
+from verax.analyses.words import alike, percent, percent_span, probability, said
 from verax.common.checks import in_digits
 from verax.common.faces import Hidden
 from verax.common.paths import as_path
@@ -30,7 +30,7 @@ from verax.inputs.skipping import MaySkip
 from verax.scores.registry import headline_rule, name_of
 from verax.wings.recalibrate.forms import CalibrationMap
 from verax.wings.recalibrate.lists import ListScaling
-from verax.wings.recalibrate.records import BEST, MEANINGS, METHOD_TITLES, Gain, Trial
+from verax.wings.recalibrate.records import BEST, LEVEL, MEANINGS, METHOD_TITLES, Gain, Trial
 from verax.wings.recalibrate.storing import FORMAT, VERSION, facts_in
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class ShownRecalibration(Tabled, MaySkip):
     n_groups: GroupCount | None
     folds: int
     confidence: float
-    picks: tuple[str, ...]
+    calibration_p: float
     notes: tuple[str, ...]
 
     @property
@@ -91,10 +91,29 @@ class ShownRecalibration(Tabled, MaySkip):
         """The number of classes."""
         raise NotImplementedError
 
+    def trial(self, method: str) -> Trial:
+        """One of the methods tried, by name.
+
+        Parameters
+        ----------
+        method : str
+            The name of the method.
+
+        Returns
+        -------
+        Trial
+            Its gain.
+        """
+        for trial in self.trials:
+            if trial.method == method:
+                return trial
+        tried = ", ".join(trial.method for trial in self.trials)
+        raise KeyError(f"{method!r} was not tried; these were: {tried}")
+
     @property
     def gain(self) -> Gain:
-        """Reduction of the held-out loss; for a choice of methods, including the choice."""
-        return self.trials[-1].gain
+        """Reduction of the held-out loss by the method that is used."""
+        return self.trial(self.method).gain
 
     @property
     def _of(self) -> str:
@@ -103,56 +122,54 @@ class ShownRecalibration(Tabled, MaySkip):
 
     @property
     def helps(self) -> bool:
-        """Whether the verdict claims a gain: it is significant, the choice of the method included."""
-        return self.method != "none" and self.gain.certain
+        """Whether a method is used: the one that passed the test of choices, or that was asked for."""
+        return self.method != "none"
 
     @property
     def verdict(self) -> Verdict:
         """Whether recalibration helps, by how much, and how sure that is."""
-        if self.method == "none" and self.asked != "none":
-            return Verdict([self._undone()])
-        gain, (claim, text) = self.gain, self._claim()
-        return Verdict(
-            [
-                Finding(
-                    claim,
-                    text,
-                    (self.method,),
-                    {"gain": (gain.share, gain.share_interval), "loss": self.trials[-1].loss},
-                    p_value=None if math.isnan(gain.p_value) else gain.p_value,
-                    level=1 - self.confidence,
-                    caution=gain.interval.caution,
-                    step=self._step() if claim == Claim.HELPS else None,
-                )
-            ]
+        return Verdict([self._undone() if self.method == "none" and self._is_choice else self._done()])
+
+    @property
+    def _is_choice(self) -> bool:
+        """Whether the method was chosen, not asked for by itself."""
+        return self.asked == BEST or ", " in self.asked
+
+    def _done(self) -> Finding:
+        """What a method does: that it was chosen, and why; or what the one asked for gains."""
+        gain, p = self.gain, None
+        if self._is_choice and not math.isnan(self.calibration_p):
+            p = self.calibration_p
+            claim, text = Claim.HELPS, f"The forecasts are not calibrated (p {_p(p)}), and {self._takes()}."
+        else:
+            claim = Claim.NO_GAIN
+            if gain.share_interval.defined and gain.interval.defined:
+                claim = Claim.HELPS if gain.interval.low > 0 else claim
+                claim = Claim.HARMS if gain.interval.high < 0 else claim
+            text = f"{_capital(self._takes())}."
+        return Finding(
+            claim,
+            text,
+            (self.method,),
+            {"gain": (gain.share, gain.share_interval), "loss": self.trial(self.method).loss},
+            p_value=p,
+            level=LEVEL if p is not None else 1 - self.confidence,
+            caution=gain.interval.caution,
+            step=self._step() if claim == Claim.HELPS else None,
         )
 
-    def _claim(self) -> tuple[Claim, str]:
-        """The claim about a method, in a sentence.
-
-        Of a choice it is what choosing gains: the winner's own trial is the best of several, so it flatters.
-        """
+    def _takes(self) -> str:
+        """What the method does to the loss of rows that no fit has seen."""
         name, score, gain = METHOD_TITLES[self.method], said(self.rule), self.gain
-        how = "nested cross-validation" if self.picks else "cross-validation"
         if math.isnan(gain.share):
-            before, after = self.trials[0].loss, self.trials[-1].loss
+            before, after = self.trials[0].loss, self.trial(self.method).loss
             if math.isinf(after):
-                return Claim.NO_GAIN, f"{_capital(name)} leaves the {score} infinite."
-            return Claim.NO_GAIN, f"With {name} the {score} falls from {before:.4g} to {after:.4g} in {how}."
-        if gain.unseen_errors:
-            right = f"after {name} all {self.n_rows:,} are right, so none shows what an error would cost"
-            return Claim.NO_GAIN, f"Too few rows to tell whether recalibration helps: {right}."
+                return f"{name} leaves the {score} infinite"
+            return f"with {name} the {score} of held-out rows falls from {before:.4g} to {after:.4g}"
         if not gain.share:
-            return Claim.NO_GAIN, f"{_capital(name)} does not change the {score}."
-        by = f"the {score} by {percent(abs(gain.share))} ({_span(gain)}, {how})"
-        if gain.share < 0:
-            if gain.interval.high < 0:
-                return Claim.HARMS, f"{_capital(name)} raises {by}, significantly."
-            more = f"it is {percent(-gain.share)} higher ({_span(gain)}, {how})"
-            return Claim.NO_GAIN, f"{_capital(name)} does not lower the {score}: {more}."
-        if not gain.certain:
-            return Claim.NO_GAIN, f"{_capital(name)} may lower {by}, but not significantly."
-        return Claim.HELPS, f"{_capital(name)} lowers {by}; it {MEANINGS[self.method]}."
+            return f"{name} does not change the {score}"
+        does = "takes about {} off" if gain.share > 0 else "adds about {} to"
+        return f"{name} {does.format(percent(abs(gain.share)))} the {score} of held-out rows ({_span(gain)})"
 
     def _step(self) -> NextStep:
         """The call and the command that make this recalibration again, and use or keep it."""
@@ -170,27 +187,40 @@ class ShownRecalibration(Tabled, MaySkip):
         )
 
     def _undone(self) -> Finding:
-        """Why nothing is to be done, or that too few of all rows were used to tell."""
-        best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
-        why = f"No recalibration method helps significantly with {self.n_rows:,} {self._of}."
-        if self.sampled is not None:
-            used, rows = self.sampled
-            why = f"Undecided on {used:,} of {rows:,} rows: no recalibration method helps significantly."
+        """Why nothing is done, and which method comes closest."""
+        best = min(self.trials[1:], key=lambda trial: (math.isnan(trial.loss), trial.loss))
+        rows = f"{self.n_rows:,}" if self.sampled is None else "{:,} of {:,}".format(*self.sampled)
+        rows, p = f"{rows} {self._of}", self.calibration_p
+        if math.isnan(p):
+            why = f"with {rows}"
+            if self.n_groups is not None:
+                why = f"with {in_words(self.n_groups)} calibration cannot be tested"
+        elif p > LEVEL:
+            why = f"calibration is not rejected (p {_p(p)}, {rows})"
+        else:
+            why = f"the forecasts are miscalibrated (p {_p(p)}), but {rows} do not show that any method helps"
         closest = "None lowers the held-out loss."
         if best.gain.share > 0:
             gain = f"{percent(best.gain.share)} ({_span(best.gain)})"
             closest = f"Closest: {METHOD_TITLES[best.method]}, {gain} lower loss in cross-validation."
         numbers = {"gain": (best.gain.share, best.gain.share_interval)}
-        return Finding(Claim.NO_GAIN, f"{why} {closest}", (best.method,), numbers)
+        return Finding(
+            Claim.NO_GAIN,
+            f"No gain is shown: {why}. {closest}",
+            (best.method,),
+            numbers,
+            p_value=None if math.isnan(p) else p,
+            level=LEVEL,
+        )
 
     def _passed_over(self) -> str:
         """Why a method with a larger gain of its own is not chosen; of no method the verdict tells."""
-        if not self.picks or self.method == "none":
+        if not self._is_choice or self.method == "none":
             return ""
-        best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
+        best = min(self.trials[1:], key=lambda trial: (math.isnan(trial.loss), trial.loss))
         if best.method == self.method or math.isnan(best.gain.share):
             return ""
-        larger = f"{_capital(METHOD_TITLES[best.method])} has a larger gain of its own ({best.gain})"
+        larger = f"{_capital(METHOD_TITLES[best.method])} gains more ({best.gain})"
         return f"{larger}, but {METHOD_TITLES[self.method]} is simpler and within one standard error."
 
     def _heading(self) -> str:
@@ -208,15 +238,12 @@ class ShownRecalibration(Tabled, MaySkip):
             low, high = trial.gain.share_interval
             return f"{100 * low:z.1f} to {100 * high:z.1f}" if trial.gain.share_interval.defined else ""
 
-        def called(trial: Trial) -> str:
-            return f"{trial.method} (nested)" if trial.method == BEST else trial.method
-
         def known(value: float, shown: str) -> str:
             return "" if math.isnan(value) else shown
 
         columns = [
             Column("", NO_HEADING, lambda trial: "->" if trial.method == self.method else "", right=False),
-            Column("method", "method", called, right=False),
+            Column("method", "method", right=False),
             Column("loss", self.rule, ".5f"),
             Column(
                 "gain", "gain", text(lambda t: known(t.gain.value, f"{t.gain.value:z.5f}")), _gain("value")
@@ -229,28 +256,21 @@ class ShownRecalibration(Tabled, MaySkip):
                 _gain("share"),
             ),
             Column("", interval_head(self.confidence), text(spread), right=False),
-            Column(
-                "p_value", "p", text(lambda t: known(t.gain.p_value, _p(t.gain.p_value))), _gain("p_value")
-            ),
             Column("detail", "fitted to all rows", text(lambda t: t.detail), right=False),
         ]
         return [Table(columns, self.trials)]
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The verdict, its caution, and why a method with a larger gain of its own is not chosen."""
+        """The verdict, its caution, what the method does, and why one that gains more is not chosen."""
         caution = self.gain.interval.caution
-        told = caution and self.method != "none" and not self.gain.unseen_errors
-        more = (f"Caution: {caution}." if told else "", self._passed_over())
-        return (str(self.verdict), *filter(None, more))
+        told = f"Caution: {caution}." if caution and self.method != "none" else ""
+        does = MEANINGS.get(self.method, "")
+        means = f"{_capital(METHOD_TITLES[self.method])} {does}." if does else ""
+        return (str(self.verdict), *filter(None, (told, means, self._passed_over())))
 
     def _notes(self) -> list[str]:
-        remarks = [*self.sentences]
-        differ = len(set(self.picks)) > 1
-        if differ:
-            picked = ", ".join(f"{m} by {self.picks.count(m)}" for m in dict.fromkeys(self.picks))
-            remarks.append(f"Choices of the folds: {picked}.")
-        return [*remarks, *self.notes, *self.remarks]
+        return [*self.sentences, *self.notes, *self.remarks]
 
 
 def _span(gain: Gain) -> str:
@@ -268,7 +288,8 @@ def _gain(name: str) -> Callable[[Trial], Any]:
 
 
 def _p(value: float) -> str:
-    return "<0.0001" if value < 1e-4 else f"{value:.4f}"
+    text = probability(value)
+    return text if text.startswith("<") else f"= {text}"
 
 
 def _capital(text: str) -> str:
@@ -284,7 +305,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
     Attributes
     ----------
     method : str
-        The method that `apply` uses; "none" where nothing is known to be better than doing nothing.
+        The method that `apply` uses; "none" where no gain is shown.
     asked : str
         The method or methods asked for; "best" for a choice.
     form : CalibrationMap
@@ -292,7 +313,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
     rule : str
         The rule that was minimised and measured.
     trials : tuple of Trial
-        All methods tried, "none" first, and "best" last where there was a choice.
+        All methods tried, "none" first.
     classes : tuple or None
         The names of the columns.
     ordered : bool
@@ -309,8 +330,9 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         Random seed of the folds.
     confidence : float
         Confidence level of the intervals.
-    picks : tuple of str
-        The method that was chosen without each fold. Where these differ, the choice is uncertain.
+    calibration_p : float
+        The p-value of "the forecasts are calibrated", by which a choice is made; NaN where a method was asked
+        for, and where there are too few groups to test it.
     notes : tuple of str
         What else to know.
     comparison : Comparison or None
@@ -342,7 +364,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
     folds: int
     seed: int
     confidence: float
-    picks: tuple[str, ...] = ()
+    calibration_p: float = math.nan
     notes: tuple[str, ...] = ()
     comparison: Hidden[Comparison | None] = None
     held_out: Hidden[Floats | ListRows | None] = None
@@ -354,25 +376,6 @@ class Recalibration(StoredAsJson, ShownRecalibration):
     def n_classes(self) -> int:
         """The number of classes."""
         return len(self.frequencies)
-
-    def trial(self, method: str) -> Trial:
-        """One of the methods tried, by name.
-
-        Parameters
-        ----------
-        method : str
-            The name of the method.
-
-        Returns
-        -------
-        Trial
-            Its gain.
-        """
-        for trial in self.trials:
-            if trial.method == method:
-                return trial
-        tried = ", ".join(trial.method for trial in self.trials)
-        raise KeyError(f"{method!r} was not tried; these were: {tried}")
 
     # ---- use ---------------------------------------------------------------------------------
 
@@ -532,10 +535,9 @@ class Recalibration(StoredAsJson, ShownRecalibration):
 
         rows = []
         for trial in self.trials:
-            name = f"{trial.method} (nested)" if trial.method == "best" else trial.method
             if trial.method != "none":
                 gain = trial.gain.share, *trial.gain.share_interval
-                rows.append(Ranged(name, *gain, flagged=trial.method != self.method))
+                rows.append(Ranged(trial.method, *gain, flagged=trial.method != self.method))
         used, unused = "the method that is used", "methods that are not used"
         level = f"{100 * self.confidence:g}% interval"
         ranges = Ranges(used, rows, level, unused, flag=("soft", "dot"))

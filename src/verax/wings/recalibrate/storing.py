@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ from verax.wings.recalibrate.forms import (
 from verax.wings.recalibrate.lists import ListScaling, list_form_of
 from verax.wings.recalibrate.records import BEST, METHOD_TITLES, TITLES, Gain, Trial
 
-FORMAT, VERSION = "verax recalibration", 1
+# Version 1 measured a choice by nested cross-validation, and had no test of calibration.
+FORMAT, VERSION = "verax recalibration", 2
 
 
 def facts_in(path: Path) -> tuple[dict[str, Any], tuple[int, int] | None]:
@@ -41,8 +43,9 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
     form_fields = _of_lists(stored) if stored.get("of_lists") is not None else _of_distributions(stored)
     if stored["method"] not in METHOD_TITLES:
         raise ValueError("method")
-    trials = tuple(_trial(entry) for entry in stored["trials"])
-    if not trials or trials[0].method != "none":
+    old = stored["version"] < VERSION
+    trials = tuple(_trial(entry) for entry in stored["trials"] if not (old and entry["method"] == BEST))
+    if not trials or trials[0].method != "none" or stored["method"] not in {t.method for t in trials}:
         raise ValueError("trials")
     return {
         "method": stored["method"],
@@ -50,9 +53,12 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
         **form_fields,
         "n_groups": _groups(stored["n_groups"]),
         "confidence": number(stored["confidence"]),
+        "calibration_p": math.nan
+        if old or stored["calibration_p"] is None
+        else number(stored["calibration_p"]),
         **{name: _text(stored[name]) for name in ("asked", "rule")},
         **{name: _of(int, stored[name]) for name in ("n_rows", "folds", "seed")},
-        **{name: tuple(_text(entry) for entry in stored[name]) for name in ("picks", "notes", "columns")},
+        **{name: tuple(_text(entry) for entry in stored[name]) for name in ("notes", "columns")},
         "ordered": _of(bool, stored["ordered"]),
     }
 
@@ -146,7 +152,7 @@ def _text(value: Any) -> str:
 
 def _trial(stored: dict[str, Any]) -> Trial:
     method = stored["method"]
-    if method not in (*METHOD_TITLES, BEST):
+    if method not in METHOD_TITLES:
         raise ValueError(f"there is no method {show(method)}")
     gain = stored["gain"]
     return Trial(
@@ -157,7 +163,6 @@ def _trial(stored: dict[str, Any]) -> Trial:
             Interval.from_dict(gain["interval"]),
             number(gain["share"]),
             Interval.from_dict(gain["share_interval"]),
-            number(gain["p_value"]),
         ),
         _text(stored["detail"]),
     )

@@ -9,6 +9,7 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from verax.analyses.comparison.compare import compare_losses
+from verax.analyses.comparison.crossfits import factor_of_fits
 from verax.analyses.comparison.findings import TESTED
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
@@ -131,7 +132,7 @@ def fit_combination(
     compared = compare_losses(
         losses,
         chosen,
-        fits={POOL: of_fits},
+        factor=factor_of_fits(losses, {POOL: of_fits}, weights, first.groups),
         weights=weights,
         groups=first.groups,
         reference=best,

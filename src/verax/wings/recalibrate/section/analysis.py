@@ -58,7 +58,7 @@ class RecalibrationBenefit:
 
     @property
     def helps(self) -> bool:
-        """Whether the verdict claims that recalibration helps."""
+        """Whether a method passed the test of choices."""
         return self.recalibration is not None and self.recalibration.helps
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.words import clean, number, percent, probability, title_of, within
+from verax.analyses.words import clean, number, percent, title_of, within
 from verax.report.contents import Contents
-from verax.wings.recalibrate.records import BEST, METHOD_TITLES, Trial
+from verax.wings.recalibrate.records import METHOD_TITLES, Trial
 from verax.wings.recalibrate.section.analysis import Curve, RecalibrationBenefit
 
 _SKIPPED = (
@@ -34,10 +34,9 @@ def _of_model(contents: Contents, remedy: RecalibrationBenefit) -> dict[str, Any
         return {"words": _SKIPPED, "lines": [], "rule": "", "note": ""}
     some = better.n_rows < contents.problem.n_rows
     drawn = f"Measured on {better.n_rows:,} rows drawn at random." if some else ""
-    chosen = better.method if better.helps or better.method == "none" else None
     return {
         "words": " ".join(clean(text, 400) for text in better.sentences),
-        "lines": [_line(chosen, trial) for trial in better.trials],
+        "lines": [_line(better.method, trial) for trial in better.trials],
         "rule": within(title_of(better.rule)),
         "note": drawn,
     }
@@ -62,10 +61,10 @@ def _bins(curve: Curve) -> list[tuple[str, ...]]:
     return rows
 
 
-def _line(chosen: str | None, trial: Trial) -> dict[str, Any]:
+def _line(chosen: str, trial: Trial) -> dict[str, Any]:
     gain = trial.gain
     known = trial.method != "none" and not math.isnan(gain.share)
-    title = "Best method (nested CV)" if trial.method == BEST else METHOD_TITLES[trial.method]
+    title = METHOD_TITLES[trial.method]
     return {
         "name": title[:1].upper() + title[1:],
         "detail": "; ".join(
@@ -76,5 +75,4 @@ def _line(chosen: str | None, trial: Trial) -> dict[str, Any]:
         "interval": f"{percent(gain.share_interval[0], 1)} to {percent(gain.share_interval[1], 1)}"
         if known and gain.share_interval.defined
         else "",
-        "p": probability(gain.p_value) if known else "",
     }

@@ -70,7 +70,10 @@ class Remedies(Section[dict[str, RecalibrationBenefit]]):
 
     def methods(self, contents: Contents) -> list[Placed[str]]:
         """How the gain was estimated."""
-        text = "The gain of recalibration was estimated by nested cross-validation."
+        text = (
+            "The gain of recalibration was estimated by cross-validation. A method is used if calibration is "
+            "rejected (Rao's score test, 5 %) and its gain exceeds one standard error."
+        )
         return [] if contents.problem.lists else [("calibration", text)]
 
     def remedies(self, contents: Contents) -> tuple[Finding, ...]:

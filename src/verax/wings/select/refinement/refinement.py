@@ -29,7 +29,7 @@ def refinement(
     """Loss after the best recalibration: the part that recalibration cannot remove. Lower is better.
 
     The mean loss of the forecasts is split in two. The refinement is the loss after recalibration, on rows
-    that the recalibration has not seen (cross-validation; nested where a method is chosen). The calibration
+    that the recalibration has not seen (cross-validation). The calibration
     part is the loss minus the refinement: what `recalibrate` gains. Of two models that will be recalibrated
     before use, the one with the lower refinement is better, whatever their losses.
 

@@ -14,14 +14,14 @@ from verax.inference.findings import Claim, Finding, NextStep, WithVerdict
 from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 from verax.inputs.skipping import MaySkip
-from verax.wings.recalibrate.records import METHOD_TITLES, Gain, undecided
+from verax.wings.recalibrate.records import LEVEL, METHOD_TITLES, Gain
 from verax.wings.recalibrate.result import Recalibration
 
 # With fewer rows, or groups, the gain of a method is skewed: 95 % intervals covered 91 to 95 % at 100 rows of
 # overconfident forecasts.
 _FEW = 1000
 _SKEWED = "only {} rows or groups: the calibration part is skewed"
-_UNGAINED = "no method gains significantly; the interval includes that of the closest method"
+_UNGAINED = "no gain is shown; the interval includes that of the closest method"
 # The names of the lines of the table.
 _TITLES = {
     "loss": "loss",
@@ -64,9 +64,9 @@ class Refinement(WithVerdict, Tabled, MaySkip):
     calibration : LossPart
         The loss minus the refinement. It is negative where recalibration makes forecasts worse.
     gain : Gain
-        The calibration part with its share of the loss and its p-value.
+        The calibration part with its share of the loss.
     method : str
-        The recalibration method that all rows choose; "none" where no method gains significantly.
+        The recalibration method; "none" where no gain is shown.
     asked : str
         The method or methods asked for; "best" for a choice.
     n_rows : int
@@ -81,8 +81,9 @@ class Refinement(WithVerdict, Tabled, MaySkip):
         Random seed of the folds.
     confidence : float
         Confidence level of the intervals.
-    picks : tuple of str
-        The method that was chosen without each fold; empty where one method was asked for.
+    calibration_p : float
+        The p-value of "the forecasts are calibrated", by which the method was chosen; NaN where it was asked
+        for.
     notes : tuple of str
         What else to know.
 
@@ -108,10 +109,10 @@ class Refinement(WithVerdict, Tabled, MaySkip):
     folds: int
     seed: int
     confidence: float
-    picks: tuple[str, ...] = ()
+    calibration_p: float = math.nan
     notes: tuple[str, ...] = ()
 
-    _facts = ("gain.share", "gain.share_interval", "gain.p_value")
+    _facts = ("gain.share", "gain.share_interval")
 
     @classmethod
     def of(cls, recalibration: Recalibration) -> Refinement:
@@ -130,24 +131,21 @@ class Refinement(WithVerdict, Tabled, MaySkip):
         assert recalibration.comparison is not None
         (models,) = recalibration.comparison.models.values()
         by_name = {model.name: model for model in models}
-        before, after = by_name["none"], by_name[recalibration.trials[-1].method]
-        interval, gain = after.interval, recalibration.gain
-        if any(pick != recalibration.method for pick in recalibration.picks):
-            interval = undecided(interval, by_name[recalibration.method].interval)
+        before, after, gain = by_name["none"], by_name[recalibration.method], recalibration.gain
         if recalibration.method == "none":
-            gain = _not_below(gain, min(recalibration.trials[1:-1], key=lambda trial: trial.loss).gain)
+            gain = _not_below(gain, min(recalibration.trials[1:], key=lambda trial: trial.loss).gain)
         units = (
             recalibration.n_rows
             if recalibration.n_groups is None
             else min(counts_by_kind(recalibration.n_groups))
         )
         part = gain.interval
-        if units < _FEW and part.defined and not recalibration.picks:
+        if units < _FEW and part.defined and recalibration.helps:
             part = part.doubted(_SKEWED.format(units))
         return cls(
             rule=recalibration.rule,
             loss=LossPart("loss", before.mean, before.interval),
-            refinement=LossPart("refinement", after.mean, interval),
+            refinement=LossPart("refinement", after.mean, after.interval),
             calibration=LossPart("calibration", gain.value, part),
             gain=gain,
             method=recalibration.method,
@@ -158,7 +156,7 @@ class Refinement(WithVerdict, Tabled, MaySkip):
             folds=recalibration.folds,
             seed=recalibration.seed,
             confidence=recalibration.confidence,
-            picks=recalibration.picks,
+            calibration_p=recalibration.calibration_p,
             notes=recalibration.notes,
         )
 
@@ -179,22 +177,24 @@ class Refinement(WithVerdict, Tabled, MaySkip):
             "calibration": (self.calibration.value, self.calibration.interval),
         }
         facts: dict[str, Any] = {"numbers": numbers, "caution": self.calibration.interval.caution}
-        facts |= {"p_value": gain.p_value, "level": round(1 - self.confidence, 12)}
+        chosen = not math.isnan(self.calibration_p)
+        facts |= {"p_value": self.calibration_p if chosen else None}
+        facts |= {"level": LEVEL if chosen else round(1 - self.confidence, 12)}
         if math.isnan(gain.share):
             return [Finding(Claim.SCORE, f"{after} The loss before it is {self.loss.value:.4g}.", **facts)]
-        if gain.certain:
+        if self.method == "none":
+            text = f"{left}. No gain of recalibration is shown: it removes {gain} of the loss."
+            return [Finding(Claim.NO_GAIN, text, **facts)]
+        removes = f"{after} Recalibration removes {gain} of the loss."
+        if chosen or gain.interval.low > 0:
             step = NextStep(
                 "recalibrate",
                 f"vx.recalibrate(y, p, rule={self.rule!r}, method={self.method!r})",
                 f"verax recalibrate {{source}} --rule {shlex.quote(self.rule)} --method {self.method}",
             )
-            text = f"{after} Recalibration removes {gain} of the loss."
-            return [Finding(Claim.HELPS, text, (self.method,), **facts, step=step)]
-        if gain.interval.high < 0:
-            text = f"{after} Recalibration makes the loss worse: it removes {gain} of it."
-            return [Finding(Claim.HARMS, text, (self.method,), **facts)]
-        text = f"{left}. No significant miscalibration: recalibration removes {gain} of the loss."
-        return [Finding(Claim.NO_GAIN, text, **facts)]
+            return [Finding(Claim.HELPS, removes, (self.method,), **facts, step=step)]
+        claim = Claim.HARMS if gain.interval.high < 0 else Claim.NO_GAIN
+        return [Finding(claim, removes, (self.method,), **facts)]
 
     @property
     def _ends(self) -> Interval:
@@ -215,8 +215,7 @@ class Refinement(WithVerdict, Tabled, MaySkip):
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
         rows = f"{self.n_rows:,} rows{groups}, {in_digits(self.n_classes)} classes"
-        how = "nested cross-validation" if self.picks else "cross-validation"
-        return f"verax refinement: {rows}; {how}, {self.folds} folds"
+        return f"verax refinement: {rows}; cross-validation, {self.folds} folds"
 
     def _notes(self) -> list[str]:
         cautions = dict.fromkeys(filter(None, (part.interval.caution for part in self.parts)))
@@ -227,6 +226,13 @@ def _not_below(gain: Gain, closest: Gain) -> Gain:
     """The gain of doing nothing, with intervals that include what the best other method may gain."""
     return replace(
         gain,
-        interval=undecided(gain.interval, closest.interval, _UNGAINED),
-        share_interval=undecided(gain.share_interval, closest.share_interval, _UNGAINED),
+        interval=_including(gain.interval, closest.interval),
+        share_interval=_including(gain.share_interval, closest.share_interval),
     )
+
+
+def _including(interval: Interval, other: Interval) -> Interval:
+    """An interval that includes another one, with the reason."""
+    if not interval.defined or not other.defined:
+        return interval
+    return interval.holding(other.low).holding(other.high).doubted(_UNGAINED)
