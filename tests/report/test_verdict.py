@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from functools import cache
@@ -281,17 +282,17 @@ def test_infinite_log_scores_are_told():
 
 
 @pytest.mark.long
-def test_the_verdict_names_a_method_and_its_nested_gain():
+def test_the_verdict_names_a_method_and_its_gain():
     y, p, report = sharpened()
     found = vx.recalibrate(y, p)
     assert found.method == "temperature"
-    # What choosing gains: the winner's own trial is the best of several.
     gain, ends = found.gain, found.gain.share_interval
-    assert gain.share <= found.trial("temperature").gain.share
-    assert found.verdict.findings[0] in report.verdict.findings
-    assert report.verdict.findings[-1].numbers["gain"] == (gain.share, ends)
+    assert found.verdict.findings[0].text == report.verdict.findings[-1].text
+    shown = report.verdict.findings[-1].numbers["gain"]
+    assert shown[0] == pytest.approx(gain.share, rel=1e-9)
+    assert shown[1] == pytest.approx(ends, rel=1e-9)
     page = report.to_html()
-    assert found.verdict.findings[0].text in page
+    assert html.escape(found.verdict.findings[0].text) in page
     assert "Before and after in numbers" in page
     stored = report.to_dict()["models"]["model"]["recalibration"]
     losses = [trial["loss"] for trial in stored["recalibration"]["trials"]]
@@ -308,7 +309,7 @@ def test_calibrated_forecasts_are_not_to_be_recalibrated(all_methods):
     report = Report.of(y, p)
     assert remedy_of(report).recalibration.method == "none"
     page = report.to_html()
-    assert "No recalibration method helps significantly with 400 rows." in page
+    assert "No gain is shown: calibration is not rejected (p = " in page
     assert "Before and after in numbers" not in page
 
 
@@ -318,7 +319,7 @@ def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(change, all_m
     report = Report.of(y, p)
     remedy = remedy_of(report)
     assert (remedy.recalibration.method, remedy.recalibration.sampled) == ("none", (600, 800))
-    assert "Undecided on 600 of 800 rows: no recalibration method helps significantly." in report.verdict
+    assert ", 600 of 800 rows)." in report.verdict
 
 
 def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
@@ -398,8 +399,9 @@ def test_python_the_command_and_the_page_find_the_same_gain(kind, tmp_path, all_
     scanned = vx.recalibrate(vx.scan(tmp_path / "a.parquet", target="y"), ordered=ordered)
     assert str(page.verdict) == str(scanned.verdict) == str(found.verdict)
     for other in (page.to_dict(), printed, scanned.to_dict()):
-        for name in ("method", "rule", "folds", "picks"):
+        for name in ("method", "rule", "folds"):
             assert other[name] == found.to_dict()[name]
+        assert other["calibration_p"] == pytest.approx(found.calibration_p, rel=1e-6)
         gains = [(trial["method"], trial["gain"]["share"]) for trial in other["trials"]]
         assert [name for name, _ in gains] == [trial.method for trial in found.trials]
         assert [x for _, x in gains] == pytest.approx([trial.gain.share for trial in found.trials], abs=1e-9)

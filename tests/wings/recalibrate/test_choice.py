@@ -97,16 +97,21 @@ def test_of_rare_events_outcomes_are_drawn_from_the_forecasts():
     assert p_of(y, p) == p_of(y, p)
 
 
-def test_sums_of_parts_add_up(monkeypatch):
+def test_sums_of_parts_add_up():
     y, p = wobbled(500, 3, seed=3)
     whole = ScoreSums.of(Directions.of(p, ordered=False), y)
     both = ScoreSums.of(Directions.of(p[:200], ordered=False), y[:200])
     both = both + ScoreSums.of(Directions.of(p[200:], ordered=False), y[200:])
     for name in ("residual", "variance", "expected"):
         np.testing.assert_allclose(getattr(both, name), getattr(whole, name), rtol=1e-12, atol=1e-9)
-    at_once = p_of(y, p)
-    monkeypatch.setattr("verax.wings.recalibrate.scoretest._BLOCK", 100)
-    assert p_of(y, p) == pytest.approx(at_once, rel=1e-9)
+    # More rows than one block has.
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 600_000)
+    p = np.column_stack([1 - p, p])
+    y = (rng.random(len(p)) < p[:, 1]).astype(int)
+    sums = ScoreSums.of(Directions.of(p, ordered=False), y)
+    statistic = sums.residual @ np.linalg.solve(sums.variance, sums.residual)
+    assert p_of(y, p) == pytest.approx(chi2.sf(statistic, 3), rel=1e-6)
 
 
 def test_directions_that_say_nothing_are_not_counted():

@@ -49,8 +49,8 @@ from verax.wings.recalibrate.scoretest import Directions, calibration_p
 WIDER = 1.25
 # Probabilities of several forms that are scored at once: a pass over few rows takes its time to begin.
 _TOGETHER = 2**16
-# The probability that a normal estimate is below the truth by more than its standard error.
-_ONE_STANDARD_ERROR = 0.15865525393145707
+# The level of the share of wrong rows that may not have been seen.
+_UNSEEN_LEVEL = 0.025
 
 
 @dataclass(frozen=True)
@@ -402,7 +402,7 @@ class Study:
 
     def _worth_its_errors(self, method: str, gain: float) -> bool:
         """Whether a gain also pays for wrong rows, where none has shown what they cost."""
-        cost, share = self._unseen_cost(method), self._unseen(_ONE_STANDARD_ERROR)
+        cost, share = self._unseen_cost(method), self._unseen(_UNSEEN_LEVEL)
         return cost is None or (1 - share) * gain > share * cost
 
     def _unseen_cost(self, method: str) -> float | None:

@@ -97,6 +97,11 @@ class Gain(Record):
     def __float__(self) -> float:
         return self.value
 
+    @property
+    def unseen_errors(self) -> bool:
+        """Whether the interval holds zero because no row has shown what an error costs."""
+        return not self.interval.low > 0 and _UNSEEN in self.interval.caution
+
     def without_errors(self, n_units: int, most: float, before: float, cost: float | None) -> Gain:
         """The same, where no held-out row has shown what a wrong most likely class costs.
 

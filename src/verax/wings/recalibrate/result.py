@@ -168,6 +168,9 @@ class ShownRecalibration(Tabled, MaySkip):
             return f"with {name} the {score} of held-out rows falls from {before:.4g} to {after:.4g}"
         if not gain.share:
             return f"{name} does not change the {score}"
+        if gain.unseen_errors:
+            rows = f"{self.n_rows:,} {self._of}"
+            return f"after {name} all {rows} are right, so none shows what an error would cost"
         does = "takes about {} off" if gain.share > 0 else "adds about {} to"
         return f"{name} {does.format(percent(abs(gain.share)))} the {score} of held-out rows ({_span(gain)})"
 
@@ -200,7 +203,10 @@ class ShownRecalibration(Tabled, MaySkip):
         else:
             why = f"the forecasts are miscalibrated (p {_p(p)}), but {rows} do not show that any method helps"
         closest = "None lowers the held-out loss."
-        if best.gain.share > 0:
+        if best.gain.unseen_errors:
+            right = f"all {rows} are right, so none shows what an error would cost"
+            closest = f"After {METHOD_TITLES[best.method]} {right}."
+        elif best.gain.share > 0:
             gain = f"{percent(best.gain.share)} ({_span(best.gain)})"
             closest = f"Closest: {METHOD_TITLES[best.method]}, {gain} lower loss in cross-validation."
         numbers = {"gain": (best.gain.share, best.gain.share_interval)}

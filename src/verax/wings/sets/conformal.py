@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
+
 from verax.analyses.stored import StoredAsJson, read_stored
 from verax.analyses.unitsums import check_weight
 from verax.common.paths import as_path
@@ -26,7 +28,14 @@ from verax.inputs.sets.rows import check_level
 from verax.inputs.sets.sets import sets_made_by
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
-from verax.wings.sets.quantiles import GroupRecipe, Nonconformity, ScoreCounts, ScoreRecipe
+from verax.wings.sets.coverage import CoverageRange, everything, range_of_groups, range_of_rows
+from verax.wings.sets.quantiles import (
+    GroupRecipe,
+    InsideRecipe,
+    Nonconformity,
+    ScoreCounts,
+    ScoreRecipe,
+)
 
 FORMAT, VERSION = "verax conformal", 1
 
@@ -55,6 +64,8 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
         The names of the classes.
     within : float
         By how much the threshold may be too large, where scores were counted in bins.
+    range : CoverageRange or None
+        The range of the coverage among new rows; None where a file of 0.3 does not have it.
     notes : tuple of str
         Notes on the construction.
 
@@ -74,6 +85,7 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
     n_classes: int
     classes: tuple[Hashable, ...] | None
     within: float = 0.0
+    range: CoverageRange | None = None
     notes: tuple[str, ...] = ()
     _kind = FORMAT, VERSION
     # Sets know how they are made: all claim the level.
@@ -132,17 +144,11 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
     def expected_coverage(self) -> tuple[float, float]:
         """The range of the coverage among new rows: 95 % of calibration samples of this size give one there.
 
-        For scores without ties the coverage follows a beta distribution. With groups, each group counts as
-        one row, which gives a wider interval than the true one.
+        For scores without ties and rows of equal weight the coverage follows a beta distribution. Weights and
+        groups change how many rows tell as much (`range.effective`). Of scores that tie at the threshold the
+        upper end is that of Clopper and Pearson.
         """
-        from scipy.special import betaincinv
-
-        n = self.n_rows if self.n_groups is None else self.n_groups
-        rank = math.ceil((n + 1) * self.level - 1e-9)
-        if rank > n:
-            return 1.0, 1.0
-        low, high = (float(betaincinv(rank, n + 1 - rank, tail)) for tail in (0.025, 0.975))
-        return low, high
+        return (0.0, 1.0) if self.range is None else (self.range.low, self.range.high)
 
     def _findings(self) -> list[Finding]:
         # With groups the guarantee is for rows of new groups; cases of several raters are groups of one row.
@@ -156,15 +162,21 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
                 "classes."
             )
             return [Finding(Claim.TOO_FEW, text, step=NextStep("calibrate on more rows"))]
-        low, high = self.expected_coverage
         text = (
             f"The sets cover {new} with a probability of at least {self.level:.1%}, if these are "
-            f"exchangeable with {calibration}; 95% of such samples give a coverage of {low:.1%} to "
-            f"{high:.1%}."
+            f"exchangeable with {calibration}"
         )
-        ends = Interval(low, high, method="beta")
+        low, high = self.expected_coverage
+        known, numbers = self.range, {"coverage": (self.level, Interval(low, high, method="beta"))}
         step = NextStep("judge the sets on other rows", "vx.evaluate_sets(y_new, conformal.apply(p_new))")
-        return [Finding(Claim.COVERS, text, numbers={"coverage": (self.level, ends)}, step=step)]
+        if known is None:
+            return [Finding(Claim.COVERS, f"{text}.", step=step)]
+        text += "; 95% of such samples give a coverage of "
+        if known.tied:
+            text += f"at least {low:.1%}, and at most {high:.1%} because scores tie at the threshold."
+        else:
+            text += f"{low:.1%} to {high:.1%}."
+        return [Finding(Claim.COVERS, text, numbers=numbers, caution=known.caution, step=step)]
 
     # ---- out ---------------------------------------------------------------------------------
 
@@ -188,16 +200,27 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
         groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
         return (
             f"verax conformal: level {self.level:g}, score {self.score.name} ({self.score.title})\n"
-            f"{self.n_rows:,} calibration rows{groups}, {self.n_classes:,} classes; "
+            f"{self.n_rows:,} calibration rows{groups}{self._worth}, {self.n_classes:,} classes; "
             f"threshold {self.threshold:.6g}"
         )
 
+    @property
+    def _worth(self) -> str:
+        """How many independent rows of equal weight tell as much, where it is another number."""
+        if self.range is None or round(self.range.effective) == self.n_rows:
+            return ""
+        return f" (worth {self.range.effective:,.0f} independent ones)"
+
     def _frame(self) -> dict[str, list[Any]]:
         facts = {"level": self.level, "score": self.score.name, "threshold": self.threshold}
-        return {name: [value] for name, value in {**facts, "n_rows": self.n_rows}.items()}
+        low, high = self.expected_coverage
+        worth = self.n_rows if self.range is None else self.range.effective
+        facts |= {"n_rows": self.n_rows, "n_effective": worth, "coverage_low": low, "coverage_high": high}
+        return {name: [value] for name, value in facts.items()}
 
     def _notes(self) -> list[str]:
-        return [*self.notes, *self.remarks]
+        cautioned = [] if self.range is None or not self.range.caution else [self.range.caution]
+        return [*(f"Caution: {text}." for text in cautioned), *self.notes, *self.remarks]
 
 
 def _fields(stored: dict[str, Any]) -> dict[str, Any]:
@@ -230,8 +253,18 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
         "n_groups": groups,
         "classes": None if classes is None else tuple(classes),
         "within": within,
+        "range": None if stored.get("range") is None else _range_in(stored["range"]),
         "notes": tuple(stored["notes"]),
     }
+
+
+def _range_in(stored: dict[str, Any]) -> CoverageRange:
+    low, high, effective = (number(stored[name]) for name in ("low", "high", "effective"))
+    if not 0 <= low <= high <= 1 or not effective > 0:
+        raise ValueError("range")
+    if type(stored["tied"]) is not bool or type(stored["caution"]) is not str:
+        raise ValueError("range")
+    return CoverageRange(low, high, effective, stored["tied"], stored["caution"])
 
 
 @reads
@@ -260,7 +293,6 @@ def conformal(
 
     With groups, the rows of a group count as much as one row together, and the guarantee is for a row of a
     new group. With weights, a new row has the mean weight.
-    '0.887 (0.866 to 0.906)'
 
     Parameters
     ----------
@@ -288,7 +320,8 @@ def conformal(
     References
     ----------
     Sadinle, Lei and Wasserman (2019), doi:10.1080/01621459.2017.1395341; Romano, Sesia and Candes (2020),
-    arXiv:2006.02544; Lee, Barber and Willett (2023), arXiv:2306.06342 (groups)
+    arXiv:2006.02544; Lee, Barber and Willett (2023), arXiv:2306.06342 (groups); Vovk (2012), arXiv:1209.2673
+    (the range of the coverage)
 
     Examples
     --------
@@ -315,6 +348,16 @@ def conformal(
     # Of decimal levels, (n + 1) * level is a whole number as often as it should be.
     exact = Fraction(asked).limit_denominator(10**6)
     threshold, within = counts.quantile(float(exact), counts.weight / n)
+    known = everything(n)
+    if math.isfinite(threshold):
+        at = counts.at(threshold)
+        if shares is None or len(shares) == counts.n == at.n:
+            known = range_of_rows(at, float(exact))
+        else:
+            inside = handle.summarise({"inside": InsideRecipe(model, measure, shares, threshold)})["inside"]
+            known = range_of_groups(
+                np.array([*(inside.by_label(whole=True) or {}).values()]), at, float(exact)
+            )
     return Conformal(
         asked,
         measure,
@@ -324,6 +367,7 @@ def conformal(
         handle.n_classes,
         handle.classes,
         within,
+        known,
         tuple(_notes(asked, threshold, n, within, grouped=shares is not None, uneven=uneven)),
     ).with_skipped(summaries.skipped)
 

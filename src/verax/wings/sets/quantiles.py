@@ -27,11 +27,17 @@ from verax.inputs.sets.rows import mass_before
 from verax.scores.base import Rule, losses_by_outcome
 from verax.scores.registry import name_of, parse
 from verax.scores.sets import SetRule
+from verax.wings.sets.coverage import AtThreshold, of_scores
 
 LAC, APS = "lac", "aps"
 # Scores that exceed the threshold by less are equal to it: sums in another order differ in the last digits.
 _NEARLY = 1e-12
 TITLES = {LAC: "one minus the probability", APS: "adaptive, randomised"}
+
+
+def nearly(threshold: float) -> float:
+    """The largest score that is equal to a threshold up to rounding."""
+    return threshold + _NEARLY * max(1.0, abs(threshold))
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ class Nonconformity:
 
     def members(self, p: Floats, threshold: float) -> Bools:
         """(N, K) whether the score of each class is at most the threshold."""
-        return np.asarray(self.by_class(p) <= threshold + _NEARLY * max(1.0, abs(threshold)))
+        return np.asarray(self.by_class(p) <= nearly(threshold))
 
     def shares(self, p: Floats) -> Floats:
         """(N,) numbers from 0 to 1 that look random, from the probabilities and the seed alone.
@@ -136,7 +142,8 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
     bounded : bool
         Whether keys become bins when there are too many; not where all rows are in memory.
     scores : KeyedSums
-        By key of the score: the sum of the weights, and the smallest and the largest score.
+        By key of the score: the sums of the weights, of their squares and of rows, and the smallest and the
+        largest score.
     """
 
     n: int = merges(Whole())
@@ -151,7 +158,7 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
         kept = weights > 0
         scores, weights = scores[kept], weights[kept]
         n = len(scores) if cases is None else len(np.unique(cases[kept]))
-        run = Run.of_values(scores, loss_keys, EXACT, [weights])
+        run = Run.of_values(scores, loss_keys, EXACT, [weights, weights**2, None])
         ends = float(weights.min(initial=np.inf)), float(weights.max(initial=0.0))
         sums = KeyedSums(loss_keys, EXACT, {0: Keyed((run,))})
         return cls(n, *ends, bounded, sums)._merged()
@@ -166,9 +173,10 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
 
     def _check(self) -> None:
         run = self.run
-        if run.sums.high.shape[1] != 1 or run.least.shape[1] != 1:
+        if run.sums.high.shape[1] != 3 or run.least.shape[1] != 1:
             raise UnreadableError("has other sums than those of scores", "scores")
-        only_weights(run.sums.high[:, 0])
+        for column in run.sums.high.T:
+            only_weights(column)
 
     @property
     def run(self) -> Run:
@@ -178,7 +186,14 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
     @property
     def weight(self) -> float:
         """The weight of all rows."""
-        return float(self.run.sums.high.sum())
+        return float(self.run.sums.high[:, 0].sum())
+
+    def at(self, threshold: float) -> AtThreshold:
+        """The rows whose scores are at most a threshold, and the others."""
+        run, limit = self.run, nearly(threshold)
+        same = np.abs(run.least[:, 0] - threshold) <= limit - threshold
+        least = np.where(same, limit, run.least[:, 0])
+        return of_scores(least, run.most[:, 0], run.sums.high, limit, even=self.least == self.most)
 
     def quantile(self, level: float, beside: float) -> tuple[float, float]:
         """The smallest score with at least the share `level` of the weight at or below it, and its error.
@@ -211,12 +226,12 @@ class GroupWeights(Summary, kind="weights of groups"):
     labels: Any = merges(GroupLabels(), default=None)
     weights: Floats | None = merges(ByLabel(1), default=None)
 
-    def by_label(self) -> dict[Any, float] | None:
-        """The weights of the groups that have some."""
+    def by_label(self, *, whole: bool = False) -> dict[Any, float] | None:
+        """The weights of the groups that have some; of all groups if `whole`."""
         if self.labels is None or self.weights is None:
             return None
         pairs = zip(self.labels.tolist(), self.weights[:, 0].tolist(), strict=True)
-        return {label: weight for label, weight in pairs if weight > 0}
+        return {label: weight for label, weight in pairs if whole or weight > 0}
 
 
 @dataclass(frozen=True)
@@ -259,6 +274,31 @@ class ScoreRecipe(Recipe[ScoreCounts]):
             sizes = np.array([self.groups.get(label, 0.0) for label in groups.labels.tolist()])
             w = np.divide(w, sizes[groups.codes], out=np.zeros(len(w)), where=sizes[groups.codes] > 0)
         return ScoreCounts.of(self.score.of_outcomes(p, y), w, part.places, bounded=not part.whole)
+
+
+@dataclass(frozen=True)
+class InsideRecipe(Recipe[GroupWeights]):
+    """The share of each group whose scores are at most a threshold."""
+
+    model: str
+    score: Nonconformity
+    groups: Mapping[Any, float]
+    threshold: float
+
+    follows = True
+
+    def take(self, part: Part) -> GroupWeights:
+        """Sum up the rows of one part."""
+        part = part.in_pairs
+        groups = part.models[self.model].groups
+        if groups is None:
+            return GroupWeights()
+        y, p = seen(part, self.model, ()).y, probabilities(part, self.model)
+        inside = self.score.of_outcomes(p, y) <= nearly(self.threshold)
+        sizes = np.array([self.groups.get(label, 0.0) for label in groups.labels.tolist()])
+        sums = np.bincount(groups.codes, _weights(part, self.model) * inside, len(groups.labels))
+        present = np.flatnonzero((np.bincount(groups.codes, minlength=len(groups.labels)) > 0) & (sizes > 0))
+        return GroupWeights(groups.labels[present], (sums[present] / sizes[present])[:, None])
 
 
 def _weights(part: Part, model: str) -> Floats:
