@@ -155,8 +155,10 @@ def of_scores(least: Floats, most: Floats, sums: Floats, threshold: float, *, ev
     at = inside & (least >= threshold)
     within, beyond = sums[inside].sum(axis=0), sums[~inside].sum(axis=0)
     return AtThreshold(
-        *(float(part[0]) for part in (within, beyond)),
-        *(float(part[1]) for part in (within, beyond)),
+        inside=float(within[0]),
+        outside=float(beyond[0]),
+        squares_inside=float(within[1]),
+        squares_outside=float(beyond[1]),
         n=float(sums[:, 2].sum()),
         n_outside=float(beyond[2]),
         n_at=float(np.sum(sums[at, 2])),
