@@ -12,12 +12,12 @@ import verax as vx
 from llm_calibration import read
 from recording import run
 
-METHODS = ("temperature", "rest", "temperature_rest", "best")
+METHODS = ("temperature", "rest", "temperature_rest")
 
 
 def gains(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
     """The cross-validated gain of every scaling, by the length of the lists; means over the prompts."""
-    print("| lists | method | temperature | gain, mean over prompts | range | significant | chosen |")
+    print("| lists | method | temperature | gain, mean over prompts | range | interval above 0 | chosen |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for k in (1, 2, 3):
         made = [vx.TopLists.from_probabilities(each, k) for each in p]
@@ -25,7 +25,7 @@ def gains(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
         for method in METHODS:
             trials = [one.trial(method) for one in found]
             shares = np.array([100 * trial.gain.share for trial in trials])
-            certain = sum(trial.gain.certain for trial in trials)
+            certain = sum(trial.gain.interval.low > 0 for trial in trials)
             chosen = sum(one.method == method for one in found)
             slopes = (
                 [
@@ -38,7 +38,7 @@ def gains(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
             warm = f"{np.mean([1 / slope for slope in slopes]):.2f}" if slopes else ""
             cells = [f"top-{k}", method, warm, f"{shares.mean():+.2f} %"]
             cells += [f"{shares.min():+.2f} to {shares.max():+.2f}", f"{certain} of 10"]
-            print(f"| {' | '.join([*cells, '' if method == 'best' else f'{chosen} of 10'])} |", flush=True)
+            print(f"| {' | '.join([*cells, f'{chosen} of 10'])} |", flush=True)
 
 
 def mean_of_prompts(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:

@@ -116,7 +116,8 @@ class Sampled:
         """The expected score of new rows beyond that of the truth."""
         gap = p - self.truth
         gap = np.cumsum(gap, axis=1) if self.design.tried else gap
-        return float((gap**2).sum(axis=1).mean())
+        scale = self.design.k - 1 if self.design.tried else 1
+        return float((gap**2).sum(axis=1).mean()) / scale
 
     def gain(self, apply: Any) -> float:
         """The true gain of a fit."""

@@ -14,6 +14,8 @@ from verax.inputs.arrays import Floats
 MOST = 10**12
 # From this many degrees of freedom on, the noncentral t distribution is a normal one to four digits.
 _MANY = 10_000.0
+# A power above this is one but for rounding.
+_CERTAIN = 1 - 1e-12
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class MeanSpread:
     units : float
         The number of units of the pilot.
     certainty : float or None
-        The degrees of freedom of the variance, which are fewer where tails are heavy; None for `freedom`.
+        The degrees of freedom of the variance, which are fewer where tails are heavy; None for `freedom`,
+        infinite for a spread that is known.
     """
 
     error: float
@@ -50,14 +53,24 @@ class MeanSpread:
         """The degrees of freedom over another number of units."""
         return max(1.0, (self.freedom + 1) * units / self.units - 1)
 
-    def range(self, confidence: float) -> tuple[MeanSpread, MeanSpread]:
-        """The smallest and the largest spread that the pilot supports, by the chi-square distribution."""
+    @property
+    def known(self) -> float:
+        """The degrees of freedom of the variance; infinite where it is known or bounded."""
+        return (self.freedom or math.inf) if self.certainty is None else self.certainty
+
+    def exceeded_in(self, share: float) -> MeanSpread:
+        """The spread that the true one exceeds in this share of pilots, by the chi-square distribution."""
         from scipy.special import chdtri
 
-        tail, freedom = (1 - confidence) / 2, self.certainty or self.freedom
-        ends = [freedom / chdtri(freedom, p) for p in (tail, 1 - tail)]
-        low, high = (replace(self, error=self.error * math.sqrt(end)) for end in ends)
-        return low, high
+        if math.isinf(self.known):
+            return self
+        factor = math.sqrt(self.known / chdtri(self.known, 1 - share))
+        return replace(self, error=self.error * factor, certainty=math.inf)
+
+    def range(self, confidence: float) -> tuple[MeanSpread, MeanSpread]:
+        """The smallest and the largest spread that the pilot supports."""
+        tail = (1 - confidence) / 2
+        return self.exceeded_in(1 - tail), self.exceeded_in(tail)
 
 
 @dataclass(frozen=True)
@@ -81,8 +94,25 @@ class Goal:
     power: float | None
     sides: int = 2
 
+    def mean_power_at(self, spread: MeanSpread, units: float) -> float:
+        """The probability that a number of units shows it, over what the pilot leaves open of the spread.
+
+        Given the spread the power is P(Z + a <= x), a the quantile of the test and x the effect in standard
+        errors. The variance of a pilot is a chi-square variable, so over pilots it is P(T <= x) with T of the
+        noncentral t distribution (Julious and Owen 2006, doi:10.1002/pst.197).
+        """
+        from scipy.special import nctdtr, ndtri
+
+        plain, known = self.power_at(spread, units), spread.known
+        if known >= _MANY or spread.error == 0:
+            return plain
+        limit = -float(ndtri(self.level / self.sides))
+        # Near one, the power of the test is lost in rounding; then the effect itself tells.
+        away = limit + float(ndtri(plain)) if plain < _CERTAIN else self.size / spread.error_at(units)
+        return float(nctdtr(known, limit, away))
+
     def power_at(self, spread: MeanSpread, units: float) -> float:
-        """The probability that a number of units shows it."""
+        """The probability that a number of units shows it, if the spread is known."""
         if spread.error == 0:
             return 1.0
         freedom, away = spread.freedom_at(units), self.size / spread.error_at(units)
@@ -98,7 +128,7 @@ class Goal:
         """Whether a number of units is enough."""
         if self.power is None:
             return self.half_width_at(spread, units) <= self.size
-        return self.power_at(spread, units) >= self.power
+        return self.mean_power_at(spread, units) >= self.power
 
     def units(self, spread: MeanSpread) -> float:
         """The smallest sufficient number of units, at least two; infinite if none is."""
@@ -154,18 +184,22 @@ class Sharing:
         per_group = self.correlation + (1 - self.correlation) / rows_per_group
         return MeanSpread.at_most(self.deviation * math.sqrt(per_group))
 
-    def rows_per_group(self, goal: Goal, groups: float) -> float:
+    def rows_per_group(self, goal: Goal, groups: float, certainty: float | None = None) -> float:
         """The number of rows that each group needs; infinite if no number is enough."""
-        if not goal.reached(self.spread(math.inf), groups):
+
+        def reached(rows: float) -> bool:
+            return goal.reached(replace(self.spread(rows), certainty=certainty), groups)
+
+        if not reached(math.inf):
             return math.inf
         low, high = 0, 1
-        while not goal.reached(self.spread(high), groups):
+        while not reached(high):
             low, high = high, 2 * high
             if high > MOST:
                 return math.inf
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if goal.reached(self.spread(middle), groups) else (middle, high)
+            low, high = (low, middle) if reached(middle) else (middle, high)
         return high
 
 

@@ -251,7 +251,7 @@ def test_a_method_by_name_is_taken_whatever_it_gains_and_not_tested():
 
 
 def test_what_0_3_saved_is_read(tmp_path):
-    """Its gain of the choice was that of nested cross-validation, which is left out."""
+    """Its gain of a choice was that of repeating the choice without each fold, which is left out."""
     import json
 
     y, p, _ = drawn(300, 3, seed=9, distort=lambda z: 2 * z)

@@ -25,7 +25,7 @@ from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules, default_rules, name_of, parse
 from verax.wings.plan.pilots import HasPilot, Pilot, of_card, of_comparison, of_rule, tails_of
-from verax.wings.plan.result import SamplePlan, SizeLine
+from verax.wings.plan.result import ASSURANCE, SamplePlan, SizeLine
 
 # Goals that plans are shown for, beside the one that was asked for.
 _POWERS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -43,6 +43,7 @@ def plan(
     rule: Rule | str | None = None,
     models: tuple[str, str] | None = None,
     power: float = 0.9,
+    assurance: float | None = None,
     confidence: float = 0.95,
     rows_per_group: float | None = None,
     ordered: bool = False,
@@ -71,7 +72,10 @@ def plan(
     models : tuple of two str, optional
         Which models are compared; by default the only two, or the best and the second.
     power : float, default 0.9
-        The probability that the rows show what they are to show.
+        The probability that the rows show what they are to show, on average over what the pilot leaves open.
+    assurance : float, optional
+        The share of such pilots for which the number of rows reaches the power, such as 0.8, in place of the
+        average. With `width`, for which it gives the width.
     confidence : float, default 0.95
         Confidence level of the intervals. Tests are made at one minus that.
     rows_per_group : float, optional
@@ -93,10 +97,16 @@ def plan(
 
     Notes
     -----
-    The power is that of the t test, from the noncentral t distribution. The range of the result reflects
-    how well the pilot tells the spread: a chi-square distribution, whose degrees of freedom the kurtosis of
-    the rows or groups decides. Results of `compare` and `evaluate` do not know the kurtosis: from them the
-    range is that of a normal distribution, and too narrow where tails are heavy.
+    The power is that of the t test, averaged over the variance, which a pilot tells with error: by the
+    noncentral t distribution (Julious and Owen 2006), and for an `assurance` by a bound of the variance
+    (Browne 1995). The degrees of freedom come from the kurtosis of the rows or groups; of rows with heavy
+    tails they are halved, because a sample shows too little of them. Results of `compare` and `evaluate` do
+    not know the kurtosis: from them they are those of a normal distribution, and too many where tails are
+    heavy.
+
+    References
+    ----------
+    Julious and Owen (2006), doi:10.1002/pst.197; Browne (1995), doi:10.1002/sim.4780141709
 
     Examples
     --------
@@ -111,6 +121,8 @@ def plan(
     """
     check_confidence(confidence)
     check_number("power", power, "must lie between 0 and 1", lambda p: 0 < p < 1)
+    if assurance is not None:
+        check_number("assurance", assurance, "must lie between 0 and 1", lambda share: 0 < share < 1)
     kind = _kind(difference, width, margin)
     pilot = _pilot(y, forecasts, rule, models, kind, {"ordered": ordered, "n_classes": n_classes, **read})
     if kind != "width" and pilot.pair is None:
@@ -129,7 +141,9 @@ def plan(
         pilot = pilot.with_mean(goal.size)
     if rows_per_group is not None:
         pilot = pilot.with_groups_of(_positive("rows_per_group", rows_per_group))
-    return concluded(pilot, goal, kind, difference=difference, margin=margin)
+    if assurance is not None and not pilot.n_rows:
+        raise InputError("must be left out where there is no pilot", argument="assurance", values=[assurance])
+    return concluded(pilot, goal, kind, difference=difference, margin=margin, assurance=assurance)
 
 
 Kind = Literal["difference", "margin", "width"]
@@ -282,7 +296,13 @@ def _difference(given: float | None, pilot: Pilot) -> float:
 
 
 def concluded(
-    pilot: Pilot, goal: Goal, kind: Kind, *, difference: float | None, margin: float | None
+    pilot: Pilot,
+    goal: Goal,
+    kind: Kind,
+    *,
+    difference: float | None,
+    margin: float | None,
+    assurance: float | None = None,
 ) -> SamplePlan:
     """The plan: what was asked, and others near it."""
     if kind == "width":
@@ -290,17 +310,20 @@ def concluded(
     else:
         powers = sorted({*_POWERS, goal.power or 0.0})
         goals = [replace(goal, power=power) for power in powers]
-    lines = [_line(pilot, near) for near in goals]
+    lines = [_line(pilot, near, assurance) for near in goals]
     per_group = None
     if pilot.sharing is not None and pilot.n_groups is not None:
-        per_group = pilot.sharing.rows_per_group(goal, pilot.n_groups)
+        per_group = pilot.sharing.rows_per_group(goal, pilot.n_groups, pilot.spread.known)
     looked = pilot.rows_until_decided(goal.size, goal.level) if kind == "difference" else None
     return SamplePlan(
         pilot,
         goal,
         kind,
-        _line(pilot, goal),
+        _line(pilot, goal, assurance),
         tuple(lines),
+        assurance=assurance,
+        rows_on_average=_rows(pilot, goal.units(pilot.spread)),
+        rows_assured=_rows(pilot, goal.units(pilot.spread.exceeded_in(1 - (assurance or ASSURANCE)))),
         rows_per_group=per_group,
         rows_until_decided=looked,
         assumed=difference is None,
@@ -308,16 +331,22 @@ def concluded(
     )
 
 
-def _line(pilot: Pilot, goal: Goal) -> SizeLine:
-    """How many rows and groups a goal takes."""
-    units = goal.units(pilot.spread)
+def _line(pilot: Pilot, goal: Goal, assurance: float | None) -> SizeLine:
+    """How many rows and groups a goal takes, on average over pilots, or for a share of them."""
+    units = goal.units(pilot.spread if assurance is None else pilot.spread.exceeded_in(1 - assurance))
     ends = (units, units)
     if pilot.n_rows:
         low, high = pilot.spread.range(1 - goal.level)
         ends = goal.units(low), goal.units(high)
-    rows = [math.ceil(n * pilot.rows_per_unit) if math.isfinite(n) else math.inf for n in (units, *ends)]
+    units = math.nan if pilot.carried else units
+    rows = [_rows(pilot, n) for n in (units, *ends)]
     groups = None if pilot.n_groups is None else units
     return SizeLine(goal.power, goal.size, rows[0], rows[1], rows[2], groups, *_of_groups(pilot, ends))
+
+
+def _rows(pilot: Pilot, units: float) -> float:
+    """The number of rows of some rows or groups."""
+    return math.ceil(units * pilot.rows_per_unit) if math.isfinite(units) else units
 
 
 def _of_groups(pilot: Pilot, ends: tuple[float, float]) -> tuple[float | None, float | None]:

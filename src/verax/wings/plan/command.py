@@ -37,6 +37,12 @@ Models = Annotated[
     typer.Option(metavar="A,B", help="The two models to compare, if there are more in the files."),
 ]
 Power = Annotated[float, typer.Option(metavar="SHARE", help="The probability of showing it.")]
+Assurance = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE", help="Reach the power for this share of such pilots, such as 0.8, not on average."
+    ),
+]
 RowsPerGroup = Annotated[
     float | None,
     typer.Option(metavar="N", help="Rows per group, if it differs from the pilot."),
@@ -47,6 +53,7 @@ PowerPlot = Annotated[
 
 _EXAMPLES = """Examples: `verax plan new=a.parquet old=b.parquet --difference 0.01`,
 `verax plan a.parquet b.parquet --rule brier --margin 0.005 --groups site --plot power.png`,
+`verax plan new=a.parquet old=b.parquet --difference 0.01 --assurance 0.8`,
 `verax plan a.parquet --rule accuracy --width 0.02`,
 `verax plan --rule brier --difference 0.02`"""
 
@@ -84,6 +91,7 @@ def plan(
     ] = None,
     models: Models = None,
     power: Power = 0.9,
+    assurance: Assurance = None,
     rows_per_group: RowsPerGroup = None,
     shared_ids: SharedIds = False,
     model_column: ModelColumn = None,
@@ -102,6 +110,7 @@ def plan(
 
     wanted: dict[str, Any] = {"difference": difference, "width": width, "margin": margin, "power": power}
     wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
+    wanted |= {"assurance": assurance}
     if not given:
         show_plan(None, wanted, {}, [], plot=plot, as_json=as_json)
         return

@@ -27,8 +27,13 @@ from verax.scores.registry import name_of, parse
 # Where the kurtosis exceeds that of a normal distribution by this share of the number of units, a few of them
 # make most of the spread.
 _HEAVY = 1 / 15
-# The kurtosis of two values of equal weight is 1, and the spread then nearly certain.
-_LEAST = 0.5
+# Above this share of the number of units, one of them carries the spread.
+_CARRIES = 0.5
+# A sample's kurtosis is far too small where tails are heavy: below this share of the degrees of freedom of a
+# normal distribution, those of rows are halved.
+_LIGHT = 0.8
+# With fewer degrees of freedom a pilot is too small to plan from.
+_FEW = 8.0
 
 
 @dataclass(frozen=True)
@@ -43,16 +48,28 @@ class Tails:
         The number of rows of equal weight, or of groups, that tell as much.
     what : str
         The kind of the units: "rows" or "groups".
+    even : float
+        The number of groups of equal weight that vary as these do in size; that of the units otherwise.
     """
 
     kurtosis: float
     units: float
     what: str = "rows"
+    even: float = math.inf
 
     @property
     def freedom(self) -> float:
         """The degrees of freedom of the variance: it varies by (kurtosis - 1) / units of its square."""
-        return 2 * self.units / max(self.kurtosis - 1 + 2 / self.units, _LEAST)
+        normal = max(1.0, self.units - 1)
+        found = min(normal, 2 * self.units / (self.kurtosis - 1 + 2 / self.units), self.even - 1)
+        if self.what == "rows" and found < _LIGHT * normal:
+            found /= 2
+        return max(1.0, found)
+
+    @property
+    def carried(self) -> bool:
+        """Whether one unit makes most of the spread."""
+        return self.kurtosis > _CARRIES * self.units
 
     @property
     def caution(self) -> str:
@@ -82,7 +99,9 @@ def _of_groups(sums: UnitSums) -> Tails:
     around = (sum_of_group - sums.mean[0, 0] * weight)[weight > 0]
     square = float((around**2).sum())
     n = len(around)
-    return Tails(max(n * float((around**4).sum()) / square**2, 1.0) if square > 0 else 1.0, n, "groups")
+    kurtosis = max(n * float((around**4).sum()) / square**2, 1.0) if square > 0 else 1.0
+    squares = weight[weight > 0] ** 2
+    return Tails(kurtosis, n, "groups", float(squares.sum() ** 2 / (squares**2).sum()))
 
 
 @dataclass(frozen=True)
@@ -142,6 +161,8 @@ class Pilot(Record):
         Rows per group; None for those of the pilot.
     tails_known : bool
         Whether the certainty of the spread allows for heavy tails.
+    carried : bool
+        Whether one row or group makes most of the spread, so that no single number can be planned.
     """
 
     what: Hidden[str]
@@ -155,8 +176,21 @@ class Pilot(Record):
     rule: Hidden[str] = ""
     group_size: Hidden[float | None] = None
     tails_known: Hidden[bool] = False
+    carried: Hidden[bool] = False
 
-    _facts = ("deviation", "correlation")
+    _facts = ("deviation", "correlation", "freedom")
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom with which the pilot tells the variance; infinite without one."""
+        return self.spread.known
+
+    @property
+    def too_small(self) -> str:
+        """Why the pilot is too small to plan from; otherwise empty."""
+        if not self.freedom < _FEW:
+            return ""
+        return f"degrees of freedom of its variance: {self.freedom:.2g}"
 
     @property
     def deviation(self) -> float:
@@ -202,8 +236,9 @@ class Pilot(Record):
 
     def with_tails(self, tails: Tails) -> Pilot:
         """The pilot with what its rows tell of the certainty of its spread."""
-        spread = replace(self.spread, certainty=tails.freedom)
-        return replace(self, spread=spread, caution=self.caution or tails.caution, tails_known=True)
+        spread = replace(self.spread, certainty=min(tails.freedom, self.spread.known))
+        caution = self.caution or tails.caution
+        return replace(self, spread=spread, caution=caution, carried=tails.carried, tails_known=True)
 
     def rows_until_decided(self, difference: float, level: float) -> float | None:
         """About how many rows a confidence sequence takes; None where rows are grouped or unbounded."""

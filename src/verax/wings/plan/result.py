@@ -14,6 +14,9 @@ from verax.inference.sizes import Goal
 from verax.inputs.skipping import MaySkip
 from verax.wings.plan.pilots import Pilot
 
+# The share of pilots for which a second number is told.
+ASSURANCE = 0.8
+
 
 @dataclass(frozen=True)
 class SizeLine:
@@ -26,7 +29,8 @@ class SizeLine:
     size : float
         The difference, the distance from the margin, or the half-width of the interval.
     rows : float
-        The number of rows; infinite where no number is enough.
+        The number of rows; infinite where no number is enough, NaN where one row or group carries the spread,
+        so that no single number can be told.
     rows_low : float
         The number of rows if the spread is at the lower end of what the pilot leaves open.
     rows_high : float
@@ -74,6 +78,12 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         Whether the difference is the one that the pilot has.
     margin : float or None
         Noninferiority margin of the first model.
+    assurance : float or None
+        The share of pilots for which `rows` reaches the goal; None where it does on average over pilots.
+    rows_on_average : float
+        The number of rows that reaches the goal on average over what the pilot leaves open.
+    rows_assured : float
+        The number that does for a share of such pilots: `assurance`, or 0.8.
 
     Examples
     --------
@@ -94,6 +104,9 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
     rows_until_decided: float | None
     assumed: Hidden[bool]
     margin: float | None
+    assurance: float | None = None
+    rows_on_average: float = math.nan
+    rows_assured: float = math.nan
 
     _facts = ("pilot.what", "_confidence", "more_rows", "notes")
 
@@ -103,7 +116,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
 
     @property
     def rows(self) -> float:
-        """The number of rows that are enough; infinite where no number is."""
+        """The number of rows that are enough; infinite where no number is, NaN where it cannot be told."""
         return self.line.rows
 
     @property
@@ -114,10 +127,12 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
     @property
     def more_rows(self) -> float:
         """How many rows are to be collected beside those of the pilot."""
-        return max(0.0, self.rows - self.pilot.n_rows)
+        return self.rows if math.isnan(self.rows) else max(0.0, self.rows - self.pilot.n_rows)
 
     def power_at(self, rows: float) -> float:
         """The probability that a number of rows shows the difference, or keeps to the margin.
+
+        It is averaged over what the pilot leaves open of the spread.
 
         Parameters
         ----------
@@ -131,7 +146,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         """
         if self.kind == "width":
             return math.nan
-        return self.goal.power_at(self.pilot.spread, max(2.0, rows / self.pilot.rows_per_unit))
+        return self.goal.mean_power_at(self.pilot.spread, max(2.0, rows / self.pilot.rows_per_unit))
 
     def half_width_at(self, rows: float) -> float:
         """The half-width of the interval that a number of rows gives.
@@ -173,13 +188,15 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
 
     def _findings(self) -> list[Finding]:
         line, step = self.line, None
-        if self.pilot.n_rows and 0 < self.more_rows < math.inf:
+        if self.pilot.carried:
+            step = NextStep("collect a larger pilot")
+        elif self.pilot.n_rows and 0 < self.more_rows < math.inf:
             step = NextStep(f"collect {self.more_rows:,.0f} more rows")
         numbers: dict[str, Any] = {"rows": line.rows, "more_rows": self.more_rows, "size": self.goal.size}
         if self.pilot.n_rows and line.rows_low < line.rows_high:
             ends = Interval(line.rows_low, line.rows_high, confidence=1 - self.goal.level)
             numbers["rows"] = (line.rows, ends)
-        caution = self.pilot.caution
+        caution = "; ".join(filter(None, (self.pilot.caution, self.pilot.too_small)))
         return [Finding(Claim.ROWS_NEEDED, self._sentence(), numbers=numbers, caution=caution, step=step)]
 
     def _sentence(self) -> str:
@@ -198,13 +215,27 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
             aim += f"at {confidence}"
         if math.isinf(line.rows):
             return f"{aim}: no number of rows is enough."
-        known = self.pilot.n_rows and line.rows_low < line.rows_high
-        spread = f" ({_count(line.rows_low)} to {_count(line.rows_high)})" if known else ""
+        if math.isnan(line.rows):
+            unit = "row" if self.pilot.n_groups is None else "group"
+            span = f"{_count(line.rows_low)} to {_count(line.rows_high)} rows"
+            return f"{aim}: {span}. One {unit} of the pilot carries the spread, so no single number holds."
         groups = ""
         if line.groups is not None:
             groups = f" in {line.groups:,.0f} groups of about {self.pilot.rows_per_unit:.3g}"
         more = ", which the pilot has" if self.pilot.n_rows and not self.more_rows else ""
-        return f"{aim}: {line.rows:,.0f} rows{spread}{groups}{more}."
+        return f"{aim}: {line.rows:,.0f} rows{groups}{self._open}{more}."
+
+    @property
+    def _open(self) -> str:
+        """What the number of rows reaches, over what the pilot leaves open, and the other number."""
+        if not self.pilot.n_rows or self.rows_on_average == self.rows_assured:
+            return ""
+        share, assured = f"{100 * (self.assurance or ASSURANCE):g}% of such pilots", self.rows_assured
+        if self.assurance is not None:
+            mean = "" if self.kind == "width" else " on average"
+            return f" for {share} ({self.rows_on_average:,.0f}{mean or ' for the spread seen'})"
+        mean = "" if self.kind == "width" else " on average over what the pilot leaves open"
+        return f"{mean} ({assured:,.0f} for {share})"
 
     def _tables(self) -> list[Table]:
         by_power = self.kind != "width"
@@ -232,6 +263,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
             notes.append("The difference is that of the pilot, which is uncertain itself.")
         caution = few_groups(pilot.n_groups) if pilot.n_groups is not None else ""
         caution = caution or (few(pilot.n_rows, "row", "rows") if pilot.n_rows else "") or pilot.caution
+        caution = "; ".join(filter(None, (caution, pilot.too_small)))
         if pilot.n_rows and pilot.rule and not pilot.tails_known:
             notes.append(
                 "The range is that of a normal distribution; with the rows of the pilot instead of their "
@@ -265,4 +297,4 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
 
 
 def _count(value: float | None) -> str:
-    return "" if value is None else "no number" if math.isinf(value) else f"{value:,.0f}"
+    return "" if value is None or math.isnan(value) else "no number" if math.isinf(value) else f"{value:,.0f}"

@@ -81,8 +81,8 @@ class Gain(Record):
     value : float
         Mean loss before minus mean loss after.
     interval : Interval
-        Its interval, with 1.25 times the standard error of the rows: the fit to all rows differs from those
-        of the folds.
+        Its interval, with at least 1.25 times the standard error of the rows: the fit to all rows differs
+        from those of the folds.
     share : float
         The gain as a share of the mean loss before.
     share_interval : Interval
