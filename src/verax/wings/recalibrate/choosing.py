@@ -46,7 +46,7 @@ from verax.wings.recalibrate.scaling import noise_of
 from verax.wings.recalibrate.scoretest import Directions, calibration_p
 
 # Held-out losses vary with the rows, and the fit to all rows differs from those of the folds. The standard
-# error grows by this factor, or by that of the variance of the fits where it is larger: this factor alone held
+# error grows by this factor, or by that of the variance of the fits if it is larger: this factor alone held
 # the gain of single methods on calibrated forecasts in 83 to 92 % of samples, both in 92 to 100 %.
 WIDER = 1.25
 # Probabilities of several forms that are scored at once: a pass over few rows takes its time to begin.
