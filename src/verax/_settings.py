@@ -143,6 +143,8 @@ class _Settings:
     most_cells: int = 2**25
     # Bytes of standard input that are kept in a temporary file.
     most_piped: int = 2**34
+    # Bytes of a file that is copied from a web server.
+    most_fetched: int = 2**36
     # Bytes in memory of saved arrays that are stored in a shorter form.
     most_expanded: int = 2**28
     # Members of an archive, bytes of a member, and bytes above which its compression ratio is limited.
@@ -158,6 +160,8 @@ class _Settings:
 
     # Seconds to wait for another process that has locked a file, which rarely takes more than one.
     lock_wait: float = 30.0
+    # Seconds in which a web server must send anything worth the name.
+    remote_wait: float = 30.0
     # Seconds until the command line shows its progress: shorter commands need none.
     progress_after: float = 2.0
     # Bytes of a text after which reading reports how far it has come.

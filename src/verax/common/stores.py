@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
-import tempfile
 import time
 import uuid
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from verax.common.urls import WEB, Access, Address
 from verax.errors import InputError, MissingPackageError, Remedy
@@ -26,7 +23,6 @@ _OBJECTS = ("s3", "gs", "gcs")
 _ARROW = (*_OBJECTS, "abfs", "abfss", "hdfs", "viewfs")
 # Google's client tries for a quarter of an hour unless it is told otherwise.
 _GOOGLE, _GOOGLE_WAIT = ("gs", "gcs"), "retry_limit_seconds=20"
-_WAIT = 30.0
 # How the names of variables begin in which libraries look for servers and credentials.
 _SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_")
 # What libraries say, and what that means.
@@ -286,22 +282,10 @@ def _remove(system: Any, name: str) -> None:
         return
 
 
-class _Copy(NamedTuple):
-    path: Path
-    # What tells the server which version this is, as the headers of a request.
-    version: dict[str, str]
-    looked: float
-
-
 # Files of web servers are copied: servers need not send parts of a file.
-_COPIES: dict[Address, _Copy] = {}
+_COPIES: dict[Address, Any] = {}
 # For this number of seconds a copy is used without asking whether the file has changed.
 _FRESH = 60.0
-
-
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="verax-")
 
 
 def _web_info(place: Address) -> Info:
@@ -314,42 +298,16 @@ def _web_info(place: Address) -> Info:
 
 def _downloaded(place: Address) -> Path:
     """The copy of a file of a web server."""
-    from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
+    from verax.common import web
 
     known = _COPIES.get(place)
-    if known is not None and (not known.version or time.monotonic() - known.looked < _FRESH):
-        return known.path
-    user, query = place.access
-    names = quote("/".join(place.names), safe="/%:@!$&'()*+,;=~")
-    request = Request(
-        f"{place.scheme}://{place.server}/{names}" + (f"?{query}" if query else ""),
-        headers={} if known is None else known.version,
-    )
-    if user:
-        # Not sent on to another server that this one names.
-        credentials = b64encode(unquote(user).encode()).decode()
-        request.add_unredirected_header("Authorization", f"Basic {credentials}")
-    try:
-        with urlopen(request, timeout=_WAIT) as answer:
-            handle, name = tempfile.mkstemp(dir=_folder().name)
-            with open(handle, "wb") as file:
-                shutil.copyfileobj(answer, file, 2**20)
-                length = answer.headers.get("Content-Length")
-                if length is not None and file.tell() != int(length):
-                    raise OSError(errno.EIO, "The server sent a part of the file only.", str(place))
-            headers = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
-            version = {mine: answer.headers[its] for mine, its in headers.items() if answer.headers[its]}
-            _COPIES[place] = _Copy(Path(name), version, time.monotonic())
-    except HTTPError as error:
-        if error.code == 304 and known is not None:
-            _COPIES[place] = known._replace(looked=time.monotonic())
-        elif error.code in (404, 410):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place)) from None
-        else:
-            _explain(place, Exception(f"{error.code} {error.reason}"))
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        _explain(place, Exception(f"cannot connect: {error}"))
-    return _COPIES[place].path
+    if known is None or (known.version and time.monotonic() - known.looked >= _FRESH):
+        try:
+            known = _COPIES[place] = web.fetch(place, known)
+        except web.WrongAnswerError as error:
+            raise OSError(errno.EIO, _scrubbed(str(error), place), str(place)) from None
+        except web.DeniedError:
+            _explain(place, Exception("forbidden"))
+        except web.UnreachableError as error:
+            _explain(place, Exception(f"cannot connect: {error}"))
+    return Path(known.path)

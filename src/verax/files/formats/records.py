@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from verax._settings import settings
 from verax.common.paths import check_regular, refusing_wrong_names
 from verax.common.wings import all_of
 from verax.errors import InputError, passing
 from verax.files.formats.tables import FORMATS, SourceTable
-from verax.files.formats.texts import decompressed, ending, json_document, lines_of
+from verax.files.formats.texts import decompressed, ending, json_document, lines_of, refuse
 from verax.inputs.reading import Reading
 
 # How many records are looked at to find their shape, and rows that are converted at a time.
@@ -79,8 +80,11 @@ def text_lines(path: Path, *, empty: bool = False) -> Iterator[tuple[int, str]]:
     number = 0
     try:
         with refusing_wrong_names(path), decompressed(path) as stream:
-            for line in io.TextIOWrapper(stream, encoding="utf-8"):
+            text = io.TextIOWrapper(stream, encoding="utf-8")
+            while line := text.readline(settings.longest_line):
                 number += 1
+                if len(line) == settings.longest_line:
+                    raise refuse(path, "The lines of a text must end", f"line {number} is too long")
                 if empty or line.strip():
                     yield number, line
     except UnicodeDecodeError:

@@ -286,8 +286,11 @@ class Csv:
 
 def json_document(path: Path) -> Any:
     """The whole of a JSON document."""
+    most = max(settings.large_member, settings.most_ratio * check_exists(path).st_size)
     with decompressed(path) as stream:
-        text = stream.read()
+        text = stream.read(most + 1)
+    if len(text) > most:
+        raise refuse(path, "The file must hold one document", f"it expands to more than {most:,} bytes")
     try:
         return strictjson.parse(text)
     except strictjson.JsonError as error:
