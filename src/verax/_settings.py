@@ -160,6 +160,8 @@ class _Settings:
 
     # Seconds to wait for another process that has locked a file, which rarely takes more than one.
     lock_wait: float = 30.0
+    # Seconds of a store's clock after which a claim is of a process that ended without removing it.
+    claim_left: float = 300.0
     # Seconds in which a web server must send anything worth the name.
     remote_wait: float = 30.0
     # Seconds until the command line shows its progress: shorter commands need none.

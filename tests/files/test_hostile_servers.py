@@ -90,27 +90,16 @@ def test_what_a_server_compressed_unasked_is_expanded_within_limits(limits):
         assert vx.evaluate(vx.scan(f"http://{server.host}/a.csv.gz")).n_rows == 80
 
 
-def test_a_full_disk_is_told_from_a_bad_server(limits, monkeypatch):
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    class Full:
-        def __init__(self, file):
-            self._file = file
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            self._file.close()
-
-        write = staticmethod(full)
-
-    monkeypatch.setattr(web, "open", lambda handle, mode: Full(os.fdopen(handle, mode)), raising=False)
-    refused = pytest.raises(OSError, match="No space left on device in")
+def test_a_full_disk_is_told_from_a_bad_server(limits):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    refused = pytest.raises(OSError, match="File too large in")
     with Hostile(says(head(length=len(CSV)) + CSV)) as server, refused as caught:
-        vx.scan(f"http://{server.host}/a.csv")
-    assert caught.value.errno == 28
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+        try:
+            vx.scan(f"http://{server.host}/a.csv")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert tempfile.gettempdir() in str(caught.value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, TypeVar
 
@@ -42,7 +43,9 @@ class StoredAsJson(Result):
         path : str or path
             The file.
         """
-        text = _text_of(self._as_dict())
+        facts = self._as_dict()
+        facts = {name: facts[name] for name in ("format", "version", *facts)}
+        text = _text_of({**facts, _CHECKSUM: _checksum(_text_of(facts))})
         with written(path) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
 
@@ -61,6 +64,18 @@ def _text_of(facts: Mapping[str, Any]) -> str:
     return to_json(facts) + "\n"
 
 
+# The first versions of the formats had no checksum.
+_CHECKSUM, _WITHOUT = "checksum", 1
+
+
+def _checksum(text: str) -> str:
+    """A checksum of a JSON object without its checksum: of every digit, but not of the layout."""
+    values = json.loads(text, parse_float=str, parse_int=str)
+    values.pop(_CHECKSUM, None)
+    plain = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return blake2b(plain.encode(), digest_size=16).hexdigest()
+
+
 def read_stored(
     path: Path, kind: tuple[str, int], what: str, read: Callable[[dict[str, Any]], T], *, oldest: int = 1
 ) -> T:
@@ -76,7 +91,8 @@ def read_stored(
     if path.stat().st_size > _LARGEST:
         raise unfit("it is too large")
     try:
-        stored = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse)
+        text = path.read_bytes().decode("utf-8")
+        stored = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise unfit("it is no JSON") from None
     if not isinstance(stored, dict) or stored.get("format") != form:
@@ -84,6 +100,11 @@ def read_stored(
     found = stored.get("version")
     if type(found) is not int or not oldest <= found <= version:
         raise unfit(f"its version is {show(found)}, and this verax knows {version}")
+    checksum = stored.pop(_CHECKSUM, None)
+    if checksum is None and found != _WITHOUT:
+        raise unfit("its checksum is missing: it was changed")
+    if checksum is not None and checksum != _checksum(text):
+        raise unfit("its checksum differs: it was changed or damaged")
     try:
         return read(stored)
     except InputError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import shlex
 import stat
 import sys
@@ -26,7 +27,8 @@ from verax.cli.presenting import add_choices, presented
 from verax.common.packages import needed
 from verax.common.paths import as_path, refuse_special
 from verax.common.remote import RemotePath, has_marks
-from verax.common.urls import scheme_of
+from verax.common.toml import CONFIG, PROJECT
+from verax.common.urls import object_of, scheme_of
 from verax.display.writing import check_writable
 from verax.errors import InputError, Remedy
 
@@ -154,6 +156,8 @@ def refuse_overwriting(values: Mapping[str, Any]) -> None:
     written = {name: as_path(values[name]) for name in OUTPUTS if values.get(name) is not None}
     seen: dict[object, str] = {}
     for name, path in written.items():
+        if path.name in (CONFIG, PROJECT):
+            raise _same(path, name, "says how files are read, and is no result")
         key = _identity(path)
         if key is not None and key in seen:
             raise _same(path, name, f"is also --{seen[key]}")
@@ -165,6 +169,9 @@ def refuse_overwriting(values: Mapping[str, Any]) -> None:
         for key, name in existing:
             if this == key or _would_read(path, written[name]):
                 raise _same(written[name], name, "is one of the files to read")
+    config = None if Typed.config is None else Path(Typed.config.path)
+    if config is not None and _identity(config) in seen:
+        raise _same(config, seen[_identity(config)], "says how files are read")
 
 
 def check_outputs(values: Mapping[str, Any]) -> None:
@@ -177,9 +184,42 @@ def check_outputs(values: Mapping[str, Any]) -> None:
     """
     for name in OUTPUTS:
         if values.get(name) is not None:
-            check_writable(as_path(values[name]), name)
+            path = as_path(values[name])
+            check_writable(path, name)
+            _refuse_other_kind(path, name)
     if values.get("plot") is not None:
         figure_format(as_path(values["plot"]))
+
+
+# What is read of a file to see what verax saved in it, and the kind of a monitor's state.
+_HEAD, _STATE = 2**12, "monitor"
+_FORMAT = re.compile(rb'\s*\{\s*"format"\s*:\s*"(verax [a-z ]+)"')
+
+
+def _refuse_other_kind(path: Path, name: str) -> None:
+    """Refuse to write over what verax saved for another purpose."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        start = file.read(_HEAD)
+    text = _FORMAT.match(start)
+    kind = text.group(1).decode() if text else ""
+    if start.startswith(b"VERAX"):
+        from verax.common.packing import kind_at
+
+        kind = kind_at(start)
+    is_state = kind == _STATE
+    if not kind or (is_state == (name == "state") and name in ("state", "save")):
+        return
+    what = "the state of a monitor" if is_state else kind
+    raise InputError(
+        f"{path} must not be written over",
+        argument=name,
+        kind="file",
+        found=f"verax saved something else in it: {what}",
+        values=[str(path)],
+        remedies=[Remedy("Name another file.")],
+    )
 
 
 def figure_format(path: Path) -> str:
@@ -213,7 +253,7 @@ def _same(path: Path, name: str, problem: str) -> InputError:
 def _identity(path: Path) -> object:
     """The identity of a file: device and inode, or its full name if it is not there; None for devices."""
     if isinstance(path, RemotePath):
-        return (path,)
+        return object_of(path.address)
     try:
         status = path.stat()
     except (OSError, ValueError):

@@ -7,11 +7,11 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from verax.common.toml import PROJECT, beside, table_of, to_toml
+from verax.common.toml import CONFIG, PROJECT, beside, table_of, to_toml
 from verax.errors import InputError, Remedy, show
 from verax.inputs.reading import OPTIONS, Reading
 
-NAME = "verax.toml"
+NAME = CONFIG
 # Typed in place of a file to read none.
 NONE = "none"
 

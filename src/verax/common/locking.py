@@ -34,7 +34,7 @@ def locked(path: Path, argument: str = "path") -> Iterator[None]:
     not exist, has no lock.
     """
     if isinstance(path, RemotePath):
-        # Stores have no locks; a state that has changed since it was read is refused when it is written.
+        # Work in stores is done before the place is claimed: a claim must not last.
         yield
         return
     target = Path(os.path.realpath(path))
@@ -52,6 +52,18 @@ def locked(path: Path, argument: str = "path") -> Iterator[None]:
         with suppress(OSError):
             place.unlink()
         os.close(handle)
+
+
+@contextmanager
+def claimed(path: Path, argument: str = "path") -> Iterator[None]:
+    """Be the only process that compares and replaces a file; on a disk within `locked`."""
+    if isinstance(path, RemotePath):
+        from verax.common import stores
+
+        with stores.claimed(path.address, _holder(), argument):
+            yield
+    else:
+        yield
 
 
 def _acquired(place: Path, path: Path, argument: str) -> int:

@@ -33,6 +33,7 @@ from verax.errors import InputError, show
 MAGIC = b"VERAX\r\n\x1a"
 VERSION = 1
 _PREFIX = struct.Struct("<8s3Q16s")
+_KIND = re.compile(rb'\{"kind":"([^"\\]+)"')
 # Marks objects of the header that are not plain mappings.
 _TAG = "$"
 # What a text takes in memory while it is read, at least.
@@ -78,6 +79,12 @@ def kind_in(data: bytes) -> str:
     header, _ = _parts(data)
     with refusing("is damaged"):
         return str(json.loads(header, parse_constant=_refuse)["kind"])
+
+
+def kind_at(start: bytes) -> str:
+    """The kind of bytes that begin like this, unchecked; empty where none is named."""
+    found = _KIND.match(start, _PREFIX.size)
+    return found.group(1).decode() if found and start.startswith(MAGIC) else ""
 
 
 class UnreadableError(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import stat
 import time
 import uuid
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
 
+from verax._settings import settings
 from verax.common.urls import WEB, Access, Address
 from verax.errors import InputError, MissingPackageError, Remedy
 
@@ -272,6 +274,72 @@ def put(file: Path, place: Address) -> None:
             if new != name:
                 _remove(system, new)
             raise
+
+
+@contextmanager
+def claimed(place: Address, who: str, argument: str) -> Iterator[None]:
+    """Be the only process that compares and replaces an object; others wait, and are refused at last.
+
+    Stores have no locks, and their file systems no conditional writes. A process writes a claim of its own,
+    then lists all claims: of two processes one at least sees the other's, and whoever sees one withdraws and
+    tries again. That holds in every store whose lists show what was written before.
+    """
+    system, name = _at(place)
+    folder, _, last = name.rpartition("/")
+    folder = f"{folder}/.{last}.claims"
+    until, tries = time.monotonic() + settings.lock_wait, 0
+    while True:
+        with _claim(system, place, folder, who) as others:
+            if not others:
+                yield
+                return
+        if time.monotonic() >= until:
+            raise InputError(
+                f"{place} must not be in use by another process",
+                argument=argument,
+                kind="file",
+                found=f"there is a claim of {others[0]}, and {settings.lock_wait:g} seconds have passed",
+                remedies=[Remedy(f"Run again later: a claim counts for {settings.claim_left:g} seconds.")],
+            )
+        tries += 1
+        # Two that wait for equally long would meet again.
+        time.sleep(random.uniform(0.02, 0.1 * min(tries, 10)))
+
+
+@contextmanager
+def _claim(system: Any, place: Address, folder: str, who: str) -> Iterator[list[str]]:
+    """Claim a place, and tell who else does."""
+    import pyarrow.fs as pafs
+
+    mine = f"{folder}/{uuid.uuid4().hex}"
+    with _explained(place):
+        if place.scheme not in _OBJECTS:
+            system.create_dir(folder, recursive=True)
+        with system.open_output_stream(mine) as out:
+            out.write(who.encode())
+    try:
+        with _explained(place):
+            found = system.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
+            files = {info.base_name: info for info in found if info.type == pafs.FileType.File}
+            own = files.pop(mine.rpartition("/")[2])
+            others = []
+            for info in files.values():
+                if ((own.mtime_ns or 0) - (info.mtime_ns or 0)) / 1e9 > settings.claim_left:
+                    _remove(system, info.path)
+                else:
+                    others.append(_content(system, info.path))
+        yield others
+    finally:
+        _remove(system, mine)
+
+
+def _content(system: Any, name: str) -> str:
+    """Who made a claim; it may have been withdrawn since."""
+    try:
+        with system.open_input_file(name) as file:
+            return str(file.read(300).decode(errors="replace"))
+    except OSError:
+        return "another process"
 
 
 def _remove(system: Any, name: str) -> None:

@@ -15,6 +15,8 @@ from verax.errors import InputError
 # A key that needs no quotes.
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 PROJECT = "pyproject.toml"
+# The file of a folder that says how its files are read.
+CONFIG = "verax.toml"
 
 
 def table_of(path: str | os.PathLike[str], tool: str) -> dict[str, Any]:

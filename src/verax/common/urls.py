@@ -6,8 +6,10 @@ as the signature of a signed URL) is kept in this process alone, and is nowhere 
 
 from __future__ import annotations
 
+import os
 import re
 from typing import NamedTuple
+from urllib.parse import unquote
 
 # One letter before the colon is a drive of Windows.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
@@ -57,6 +59,34 @@ class Address(NamedTuple):
         host, number = _unnumbered(self.host)
         known = _ACCESS.get(_key(self._replace(host=host)), [])
         return known[number - 1] if number <= len(known) else Access()
+
+
+# Hosts that serve the objects of stores by HTTP: the bucket may come first.
+_SERVED = re.compile(r"(?:(.+)\.)?(?:s3[.-](?:[\w-]+\.)?amazonaws\.com|storage\.googleapis\.com)")
+_S3, _GOOGLE = ("s3", "s3a", "s3n"), ("gs", "gcs")
+
+
+def object_of(address: Address) -> tuple[str, ...]:
+    """What an address leads to, whoever asks and by whatever way: a server, and the names there.
+
+    >>> object_of(address_of("s3://key:secret@scores/a.csv")) == object_of(address_of("s3a://scores//a.csv"))
+    True
+    >>> object_of(address_of("https://scores.s3.eu-west-1.amazonaws.com/a.csv?sig=x"))
+    ('amazon', 'scores', 'a.csv')
+    """
+    host, names = address.server, address.names
+    if address.scheme in WEB:
+        served = _SERVED.fullmatch(host)
+        if served is None:
+            return (host, *names)
+        bucket = () if served.group(1) is None else (served.group(1),)
+        return ("google" if host.endswith("googleapis.com") else "amazon", *bucket, *names)
+    if address.scheme in _S3:
+        stated = re.search(r"(?:^|&)endpoint_override=([^&]+)", address.access.query)
+        known = stated.group(1) if stated else os.environ.get("AWS_ENDPOINT_URL", "")
+        server = unquote(known).rpartition("://")[2].rstrip("/")
+        return (server if server and not _SERVED.fullmatch(server) else "amazon", host, *names)
+    return ("google" if address.scheme in _GOOGLE else address.scheme, host, *names)
 
 
 def _unnumbered(host: str) -> tuple[str, int]:

@@ -246,7 +246,7 @@ def _copied(answer: Any, place: Address) -> Copy:
     _check_length(answer, shutil.disk_usage(folder).free)
     handle, name = tempfile.mkstemp(dir=folder)
     try:
-        with open(handle, "wb") as file:
+        with open(handle, "wb", buffering=0) as file:
             for block in _decoded(answer, place):
                 _write(file, block, place)
         version = {mine: answer.headers[its] for mine, its in _VERSIONS.items() if answer.headers[its]}
@@ -258,7 +258,9 @@ def _copied(answer: Any, place: Address) -> Copy:
 
 def _write(file: Any, block: bytes, place: Address) -> None:
     try:
-        file.write(block)
+        rest = memoryview(block)
+        while rest:
+            rest = rest[file.write(rest) :]
     except OSError as error:
         reason = f"{error.strerror} in {tempfile.gettempdir()}, where it is copied to"
         raise OSError(error.errno, reason, str(place)) from None
@@ -282,7 +284,7 @@ def _check_length(answer: Any, free: int) -> None:
 
 
 def _blocks(answer: Any) -> Iterator[bytes]:
-    """The bytes of an answer, as many as it announced."""
+    """The bytes of an answer; fewer than it announced are refused."""
     # Chunks have no length.
     announced, n = answer.length, 0
     is_page = answer.headers.get_content_type() == "text/html"

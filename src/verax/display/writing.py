@@ -8,6 +8,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from verax.common.locking import is_at, take_lock
 from verax.common.paths import as_path, refusing_wrong_names
 from verax.common.remote import RemotePath
-from verax.errors import InputError
+from verax.errors import InputError, Remedy
 
 # Windows lets nobody replace or remove an open file, and a lock needs one.
 _SWEEPS = os.name == "posix"
@@ -65,6 +66,11 @@ def check_writable(path: Path, argument: str) -> None:
         stores.check_writable(path.address, argument)
         return
     target, mode = _target(path, argument)
+    if mode is not None and _descriptor(path) is None and str(target) != os.devnull:
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise InputError(f"{path} is a device; name a file", argument=argument, kind="file")
+        if stat.S_ISFIFO(mode):
+            _PIPES[target] = _opened_pipe(path, argument)
     if mode is None and not os.access(target.parent, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
@@ -171,9 +177,47 @@ def _copy_into(path: Path, new: Path) -> None:
     if number is not None:
         sys.stdout.flush()
     # An open file is not opened again: that would start at its beginning and overwrite what was printed.
-    into = os.open(path, os.O_WRONLY | os.O_APPEND) if number is None else os.dup(number)
+    into = _opened(path) if number is None else os.dup(number)
     with new.open("rb") as content, open(into, "wb", buffering=0) as out:
         shutil.copyfileobj(content, out)
+
+
+# Pipes that were opened before the work: a reader who saw one closed would leave.
+_PIPES: dict[Path, int] = {}
+# Seconds to wait for the reader of a pipe.
+_READER = 5.0
+
+
+def _opened(path: Path) -> int:
+    """A device or a pipe, opened for writing."""
+    target = Path(os.path.realpath(path))
+    if target in _PIPES:
+        return _PIPES.pop(target)
+    if stat.S_ISFIFO(os.stat(target).st_mode):
+        return _opened_pipe(path, "path")
+    return os.open(path, os.O_WRONLY | os.O_APPEND)
+
+
+def _opened_pipe(path: Path, argument: str) -> int:
+    """A pipe, opened for writing; one that nobody reads is refused, which would else block for ever."""
+    until = time.monotonic() + _READER
+    while True:
+        try:
+            number = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+        else:
+            os.set_blocking(number, True)
+            return number
+        if time.monotonic() >= until:
+            raise InputError(
+                f"{path} is a pipe that nobody reads",
+                argument=argument,
+                kind="file",
+                remedies=[Remedy("Start its reader first, or name a file.")],
+            )
+        time.sleep(0.02)
 
 
 def _descriptor(path: Path) -> int | None:

@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 import realdata
 import verax as vx
 from recalibrations import MENU, drawn
+from verax.analyses.stored import _checksum
 from verax.analyses.dealing import dealt
 from verax.wings.recalibrate.choosing import FoldedRows
 from verax.wings.recalibrate.fitting import fit
@@ -61,7 +62,8 @@ def spoiled(text, path, value):
     for step in path[:-1]:
         inner = inner[step]
     inner[path[-1]] = value
-    return json.dumps(stored)
+    # Whoever wrote it meant it: the checksum is that of the new content.
+    return json.dumps(stored | {"checksum": _checksum(json.dumps(stored))})
 
 
 @pytest.mark.parametrize(
@@ -215,3 +217,23 @@ def test_the_folds_of_a_sample_see_no_row_of_their_own():
     spoiled_rows[sample.folds == 2] = [0.98, 0.01, 0.01]
     other = FoldedRows(y, None, None, vx.brier, sample.folds, 0, spoiled_rows, False)
     np.testing.assert_array_equal(other.fitted([isotonic], [2])[isotonic].apply(p), before)
+
+
+def test_a_flipped_digit_does_not_load(tmp_path):
+    """Any digit of the file, also of its checksum or version."""
+    y, p, _ = drawn(100, 2)
+    file = tmp_path / "c.json"
+    vx.recalibrate(y, p, method="temperature").save(file)
+    text = file.read_text()
+    places = [i for i, c in enumerate(text) if c.isdigit()]
+    assert len(places) > 100
+    for i in places[:: len(places) // 60]:
+        file.write_text(text[:i] + str((int(text[i]) + 1) % 10) + text[i + 1 :])
+        with pytest.raises(vx.InputError, match=r"checksum differs|its version is"):
+            vx.Recalibration.load(file)
+    file.write_text(text.replace('"checksum"', '"Checksum"'))
+    with pytest.raises(vx.InputError, match="its checksum is missing"):
+        vx.Recalibration.load(file)
+    # The layout of JSON does not matter.
+    file.write_text(json.dumps(json.loads(text), indent=8))
+    assert vx.Recalibration.load(file).method == "temperature"

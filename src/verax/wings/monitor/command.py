@@ -30,6 +30,8 @@ with outcomes that come later: `verax monitor today.csv --late --time day --id c
 `verax monitor next.csv --outcomes known.csv --time day --id case --state late.state`"""
 # How many bytes of a file are hashed at a time.
 _BLOCK = 2**20
+# Times that files are taken in again where other processes change a state in a store.
+_TRIES = 5
 
 
 @app.command(epilog=_EXAMPLES)
@@ -125,6 +127,7 @@ def monitor(
     from verax.common.locking import locked
     from verax.wings.monitor.monitor import save_locked
     from verax.wings.monitor.page import save_monitor_page
+    from verax.wings.monitor.saving import ChangedError
 
     paths, late_paths = _files(given or []), _files(map(str, outcomes or []))
     _check_late(reading, given, late=late, outcomes=outcomes)
@@ -148,9 +151,17 @@ def monitor(
     }
     told = {name: value for name, value in given_settings.items() if value is not None}
     with locked(state, "state"):
-        run = _Run.of(reading, state, told, time)
-        late_paths = run.take(paths, late_paths, late=late)
-        save_locked(run.monitor, state)
+        for tries_left in reversed(range(_TRIES)):
+            run = _Run.of(reading, state, told, time)
+            read = run.take(paths, late_paths, late=late)
+            try:
+                save_locked(run.monitor, state)
+                break
+            except ChangedError:
+                # Another process was faster: its state is read again, and the files are taken in after it.
+                if not tries_left:
+                    raise
+    late_paths = read
     watch, known, said = run.monitor, run.known, run.said
     if html is not None:
         save_monitor_page(watch, html, source=", ".join(given or map(str, late_paths)))

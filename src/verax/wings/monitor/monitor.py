@@ -518,7 +518,7 @@ class Monitor(WithVerdict):
         """
         path = as_path(path)
         with locked(path):
-            save_locked(self, path)
+            self._file = save_over(path, self.to_bytes(), self._file)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -571,8 +571,8 @@ class Monitor(WithVerdict):
 
 
 def save_locked(monitor: Monitor, path: Path) -> None:
-    """Write the state to a file that this process has locked."""
-    monitor._file = save_over(path, monitor.to_bytes(), monitor._file)
+    """Write the state to a file that this process has locked; a monitor that began makes a new one."""
+    monitor._file = save_over(path, monitor.to_bytes(), monitor._file, new=monitor._file is None)
 
 
 def observe_new(monitor: Monitor, handle: Handle, time: str) -> tuple[Breakdown, int]:

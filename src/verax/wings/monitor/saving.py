@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from verax.common.locking import claimed
 from verax.common.paths import check_regular
 from verax.display.writing import written
 from verax.errors import InputError, Remedy
@@ -39,16 +40,25 @@ def read_saved(path: Path) -> tuple[bytes, SavedFile]:
     return content, SavedFile.of(path, content)
 
 
-def save_over(path: Path, content: bytes, before: SavedFile | None) -> SavedFile:
-    """Write a file that this process has locked, unless another one changed it since `before`."""
-    known = before is not None and before.path == path.resolve() and path.is_file()
-    if known and SavedFile.of(path, path.read_bytes()) != before:
-        raise InputError(
-            f"{path} must not have changed since this monitor was loaded from it or saved to it",
-            argument="path",
-            kind="file",
-            remedies=[Remedy("Load it again, take in the new rows, and save it.")],
-        )
-    with written(path) as new:
-        new.write_bytes(content)
+class ChangedError(InputError):
+    """A file is not as it was when it was read."""
+
+
+def save_over(path: Path, content: bytes, before: SavedFile | None, *, new: bool = False) -> SavedFile:
+    """Write a file that this process has locked, unless another one changed it since `before`.
+
+    If it is `new`, another process must not have made it.
+    """
+    known = before is not None and before.path == path.resolve()
+    with claimed(path):
+        there = (known or new) and path.is_file()
+        if there and (new or SavedFile.of(path, path.read_bytes()) != before):
+            raise ChangedError(
+                f"{path} must not have changed since this monitor was loaded from it or saved to it",
+                argument="path",
+                kind="file",
+                remedies=[Remedy("Load it again, take in the new rows, and save it.")],
+            )
+        with written(path) as file:
+            file.write_bytes(content)
     return SavedFile.of(path, content)

@@ -37,7 +37,7 @@ from verax.wings.sets.quantiles import (
     ScoreRecipe,
 )
 
-FORMAT, VERSION = "verax conformal", 1
+FORMAT, VERSION = "verax conformal", 2
 
 
 @dataclass(frozen=True, repr=False, eq=False)
