@@ -34,6 +34,7 @@ from covers import (  # noqa: F401
     decomposition,
     few,
     gains,
+    horizon,
     monitoring,
     questions,
     ranks,

@@ -43,6 +43,8 @@ QUERIES = {
     "selective prediction": ["guide/decisions"],
     "inter-rater agreement": ["guide/raters"],
     "annotator disagreement": ["guide/raters"],
+    "censored outcomes": ["guide/horizon"],
+    "kaplan-meier": ["guide/horizon"],
     "drift detection": ["guide/monitoring"],
     "early stopping": ["guide/selection", "tutorials/training"],
     "pytorch loss": ["guide/training"],

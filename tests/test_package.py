@@ -37,6 +37,7 @@ FRAMEWORKS = {
     "verax.adapters.mlflow": ["mlflow"],
     "verax.adapters.torch": ["torch", "torchmetrics"],
     "boosting.md": ["xgboost", "lightgbm", "catboost"],
+    "horizon.md": ["sksurv"],
     "training.md": ["torch", "torchmetrics"],
 }
 

@@ -60,6 +60,7 @@ from .wings.decide.rates.curves import roc_curve as roc_curve
 from .wings.decide.rates.points import operating_points as operating_points
 from .wings.decide.thresholds import choose_thresholds as choose_thresholds
 from .wings.evals.analysis import evaluate_grades as evaluate_grades
+from .wings.horizon.analysis import at_horizon as at_horizon
 from .wings.lists.combination.combination import fit_combination as fit_combination
 from .wings.lists.lengths import compare_lengths as compare_lengths
 from .wings.lists.pooling import combine as combine

@@ -60,11 +60,13 @@ class Remedy:
     options : keyword arguments of the public functions with a value; `...` stands for a value that only
         the caller knows.
     python_only : not applicable at the command line.
+    whole : the command line writes the whole line with the options, to be copied.
     """
 
     text: str = ""
     options: Mapping[str, object] = field(default_factory=dict)
     python_only: bool = False
+    whole: bool = False
 
 
 def passing(text: str = "", /, **options: object) -> Remedy:
@@ -88,6 +90,9 @@ class Vocabulary(Protocol):
     def fits(self, remedy: Remedy) -> bool:
         """Whether advice applies to this caller."""
 
+    def line(self, options: Sequence[str]) -> str | None:
+        """The whole line with options; None if the caller adds options to a call."""
+
 
 class PythonVocabulary:
     """Arguments in backquotes, options as keywords."""
@@ -102,6 +107,9 @@ class PythonVocabulary:
 
     def fits(self, remedy: Remedy) -> bool:
         return True
+
+    def line(self, options: Sequence[str]) -> str | None:
+        return None
 
 
 PYTHON = PythonVocabulary()
@@ -229,14 +237,17 @@ def _advice(remedies: Iterable[Remedy], vocabulary: Vocabulary) -> Iterable[str]
             continue
         ways = [way for remedy in group if (way := _way(remedy, vocabulary))]
         if ways:
-            yield f"Pass {', or '.join(ways)}."
+            yield f"{'Run' if ways[0].startswith('`') else 'Pass'} {', or '.join(ways)}."
 
 
 def _way(remedy: Remedy, vocabulary: Vocabulary) -> str:
     """Format the options of a remedy with their purpose; empty if the caller lacks one of them."""
     options = [vocabulary.option(name, value) for name, value in remedy.options.items()]
     words = [option for option in options if option is not None]
-    return f"{' and '.join(words)} {remedy.text}".rstrip() if len(words) == len(options) else ""
+    if len(words) < len(options):
+        return ""
+    line = vocabulary.line(words) if remedy.whole else None
+    return f"{' and '.join(words) if line is None else f'`{line}`'} {remedy.text}".rstrip()
 
 
 class RuleError(VeraxError):

@@ -27,6 +27,7 @@ from verax.wings.decide.net_benefit import DecisionCurve, DecisionCurves
 from verax.wings.decide.rates.result import OperatingPoint, OperatingPoints, RateCurve, RateCurves
 from verax.wings.decide.thresholds import Thresholds
 from verax.wings.evals.result import GradeCard
+from verax.wings.horizon.result import OutcomesAtHorizon
 from verax.wings.lists.combination.combination import Combination
 from verax.wings.lists.lengths import LengthComparison
 from verax.wings.monitor.over_time import OverTime
@@ -72,6 +73,7 @@ __all__ = [
     "Murphy",
     "OperatingPoint",
     "OperatingPoints",
+    "OutcomesAtHorizon",
     "OverTime",
     "RankScore",
     "RankScores",

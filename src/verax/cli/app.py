@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -132,8 +133,9 @@ def _ready(command: Any) -> None:
         def parse_args(context: Any, args: list[str]) -> Any:
             shown = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
             typed = [option for parameter in shown for option in parameter.opts]
-            _State.words = CommandWords([option[2:] for option in typed if option.startswith("--")])
+            flags = [option[2:] for option in typed if option.startswith("--")]
             Typed.context = context
+            _State.words = CommandWords(flags, f"{Typed.path()} {shlex.join(args)}")
             name_progress(Typed.path())
             return parse(context, args)
 

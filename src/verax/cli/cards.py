@@ -18,6 +18,7 @@ from verax.cli.output import check_report, save_report, show
 from verax.cli.require import Bound
 from verax.errors import InputError
 from verax.inference.intervals import FewGroups
+from verax.inputs.handles import refuse_followed
 from verax.scores.base import Rule
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ def show_card(
         How numbers of distributions are read.
     """
     check_report(html)
+    if save is not None:
+        refuse_followed(rows.handle)
     question = replace(question, page=html is not None, part=save is not None)
     answer = question.of(rows)
     card, calibration, parts, dense = answer.card, answer.calibration, answer.parts, not rows.lists

@@ -73,15 +73,17 @@ def _has_table(project: Path) -> bool:
 
 def with_lines(error: InputError, path: str) -> InputError:
     """An error with the lines of a TOML file that would settle it."""
-    lines = [
-        f"{name} = {_example(name) if _is_open(value) else to_toml(value)}"
+    ways = [
+        " and ".join(
+            f"{name} = {_example(name) if _is_open(value) else to_toml(value)}"
+            for name, value in remedy.options.items()
+            if name in OPTIONS
+        )
         for remedy in error.remedies
-        for name, value in remedy.options.items()
-        if name in OPTIONS
     ]
-    if not lines:
+    if not any(ways):
         return error
-    text = f"Or write {' or '.join(dict.fromkeys(lines))} into {path}."
+    text = f"Or write {' or '.join(dict.fromkeys(filter(None, ways)))} into {path}."
     return error.replace(remedies=[*error.remedies, Remedy(text)])
 
 

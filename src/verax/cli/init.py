@@ -248,7 +248,7 @@ def _columns(rows: _Rows, typed: Mapping[str, Any]) -> list[dict[str, str]]:
         about = classes[-1] if alone and classes else classes[j] if j < len(classes) else None
         what = "logit" if roles.logits else "probability"
         by_column[name] = (what if about is None else f"{what} of {about}", why)
-    beside = {"weights": "weights", "groups": "groups", "by": "subgroups", "id": "ids"}
+    beside = {"weights": "weights", "groups": "groups", "by": "subgroups", "id": "ids", "time": "times"}
     for name, role in beside.items():
         columns = getattr(roles, name)
         for column in (columns,) if isinstance(columns, str) else columns or ():

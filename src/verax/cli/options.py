@@ -111,6 +111,7 @@ _HINTS: dict[str, tuple[Any, Any]] = {
     **dict.fromkeys(("each", "columns"), (list[str] | None, None)),
     "flag": (bool, False),
     "whole": (int | None, None),
+    "number": (float | None, None),
     "file": (str | None, None),
     "pair": (str, "0,1"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from verax.common.texts import UNPRINTABLE, on_a_line
@@ -42,6 +42,7 @@ _METAVARS = {
     "rule": "RULE",
     "outcomes": "FILE",
     "raters": "r1,r2",
+    "horizon": "T",
 }
 
 
@@ -53,10 +54,13 @@ class CommandWords:
     options : Collection[str]
         The long options that the command has, without dashes. A remedy that needs another option is
         left out.
+    typed : str
+        The command as it was typed.
     """
 
-    def __init__(self, options: Collection[str] = ()) -> None:
+    def __init__(self, options: Collection[str] = (), typed: str = "verax") -> None:
         self._options = frozenset(options)
+        self._typed = typed
 
     def subject(self, argument: str) -> str:
         """The name of an argument: data by a noun, an option as it is typed."""
@@ -79,6 +83,10 @@ class CommandWords:
     def fits(self, remedy: Remedy) -> bool:
         """Whether advice is of use at the command line."""
         return not remedy.python_only
+
+    def line(self, options: Sequence[str]) -> str | None:
+        """What was typed, with further options."""
+        return " ".join([self._typed, *options])
 
     def say(self, error: VeraxError) -> str:
         """An error in these words, on one line that is not too long."""

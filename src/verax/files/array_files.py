@@ -14,14 +14,18 @@ from verax.common.paths import as_path, check_exists
 from verax.errors import InputError, Remedy, passing
 from verax.files import arrow
 from verax.files.arrow import ValueOrigin, both_classes, by_class_from, is_probability, shares
+from verax.files.followed import impossible, refuse_impossible, refuse_unfollowed
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
 from verax.files.formats.several import Places, piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import Array, Predictions, Roles, together, together_ids
+from verax.files.predictions import Array, Followup, Predictions, Roles, together, together_ids
 from verax.files.source import Source
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.skipping import REASONS, InvalidRows
+
+# The number of rows whose times are looked at.
+_LOOK = 64
 
 
 class ArrayFile(Source):
@@ -39,6 +43,7 @@ class ArrayFile(Source):
             arrays, self.roles = _pair_of_files(path, arrays, request)
         else:
             self.roles = find_arrays(arrays, request, path)
+            self._refuse_unfollowed(arrays)
         self.roles = replace(self.roles, outputs=request.outputs)
         self._arrays = arrays
         p, y = arrays[self.roles.probs[0]], arrays[self.roles.target]
@@ -59,6 +64,23 @@ class ArrayFile(Source):
         self.roles: Roles = replace(
             self.roles, outcomes_are="one-hot" if one_hot else self._labels.outcomes_are
         )
+
+    def _refuse_unfollowed(self, arrays: dict[str, Stored]) -> None:
+        """Refuse outcomes of two classes beside a time up to which rows were followed."""
+        roles, request = self.roles, self._request
+        if request.complete or request.time is not None or (*arrays[roles.probs[0]].shape[1:], 2)[0] > 2:
+            return
+        lines = [
+            name
+            for name, array in arrays.items()
+            if array.dtype.kind in "fiu" and len(array.shape) == 1 and name not in roles.columns
+        ]
+
+        def first(names: Sequence[str]) -> Array:
+            return np.column_stack([next(arrays[name].slices(_LOOK), np.zeros(0)) for name in names])
+
+        stated = request.target is not None
+        refuse_unfollowed(roles.target, lines, first, stated=stated, where=self.path)
 
     def _look(self, y: Stored) -> Target:
         """What the outcomes are, from their type and the first of them."""
@@ -90,6 +112,8 @@ class ArrayFile(Source):
                 raise stored.refusal(
                     f"must have {p.shape[0]} rows, like the probabilities; its shape is {stored.shape}"
                 )
+            if name == self.roles.time and stored.dtype.kind not in "fiu":
+                raise stored.refusal(f"must hold times as numbers; its type is {stored.dtype}", "time")
             single = len(stored.shape) == 1 or stored.shape[1:] == (1,)
             if name not in (self.roles.probs[0], self.roles.target) and not single:
                 raise stored.refusal(f"must have one value per row; its shape is {stored.shape}")
@@ -117,6 +141,8 @@ class ArrayFile(Source):
             numbers = shares(p.reshape(-1), self._request)
             odd = np.flatnonzero(~is_probability(numbers))
             survey.add_numbers(odd, numbers[odd])
+        if self.roles.time is not None:
+            survey.add(impossible(arrays[self.roles.time].reshape(-1)), REASONS["time", "sign"])
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if self._kind == TEXT:
             texts, codes = np.unique(y, return_inverse=True)
@@ -147,7 +173,15 @@ class ArrayFile(Source):
             together([column(name) for name in named_columns(roles.groups)]),
             {name: arrays[name].reshape(-1) for name in roles.by},
             together_ids([arrays[name].reshape(-1) for name in named_columns(roles.id)]),
+            times=self._times(column(roles.time), start),
         )
+
+    def _times(self, times: Array | None, start: int) -> Array | None:
+        """The times up to which rows were followed."""
+        if times is None:
+            return None
+        refuse_impossible(times, ValueOrigin(self.path, self.roles.time or "", "time", start))
+        return times
 
     def _outcomes(self, y: Array, start: int) -> Array:
         place = self._place("target", start)
@@ -183,6 +217,16 @@ class ArrayFiles(Source):
         self.width: int = first.width
         self.roles: Roles = first.roles
         self._places = Places()
+
+    @property
+    def followup(self) -> Followup | None:
+        """How outcomes are judged at a horizon."""
+        return self.roles.followup
+
+    @followup.setter
+    def followup(self, followup: Followup | None) -> None:
+        for source in (self, *self._files):
+            source.roles = replace(source.roles, followup=followup)
 
     def heads(self, rows: int) -> Iterator[tuple[str, list[Hashable], list[Hashable] | None]]:
         """The first rows of each of several files: its name, their outcomes, and their ids if it has any."""
@@ -229,9 +273,9 @@ def _pair_of_files(
     check_exists(other)
     if other.suffix.lower() != ".npy":
         raise InputError(f"{other} must be a .npy file, like {path.name}", argument="target", kind="file")
-    if request.weights or request.groups or request.by or request.id:
+    if request.weights or request.groups or request.by or request.id or request.time:
         raise InputError(
-            f"{path} has no columns for weights, groups, subgroups or ids",
+            f"{path} has no columns for weights, groups, subgroups, ids or times",
             argument="path",
             kind="missing",
             remedies=[Remedy("Put everything into one .npz file.")],

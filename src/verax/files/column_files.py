@@ -13,13 +13,14 @@ from verax.common.ids import id_of
 from verax.errors import InputError, passing
 from verax.files import arrow, column_roles
 from verax.files.arrow import ValueOrigin, both_classes, by_class_from, is_probability, shares
+from verax.files.followed import impossible, refuse_impossible
 from verax.files.formats.tables import TEXTS, SourceTable
 from verax.files.labels import INTEGER, TEXT, ClassLabels, Target, find_labels
 from verax.files.predictions import Array, Predictions, Roles, together, together_ids
 from verax.files.rater_tables import by_class
 from verax.files.set_columns import SetColumns
 from verax.files.source import Source
-from verax.inputs.arrays import Ints
+from verax.inputs.arrays import Bools, Ints
 from verax.inputs.groups import Groups
 from verax.inputs.outcomes import UNKNOWN
 from verax.inputs.reading import Reading, named_columns
@@ -71,7 +72,11 @@ class ColumnReader:
     @property
     def numbers(self) -> set[str]:
         """The columns that must hold numbers."""
-        given = {*(() if self.request.sets else self.roles.probs), *named_columns(self.roles.weights)}
+        given = {
+            *(() if self.request.sets else self.roles.probs),
+            *named_columns(self.roles.weights),
+            *named_columns(self.roles.time),
+        }
         return given | {*self.roles.raters} if self.roles.counted else given - {self.roles.target}
 
     def predictions(self, batches: list[Any], start: int, coded: bool) -> Predictions:
@@ -108,6 +113,8 @@ class ColumnReader:
         if roles.weights is not None:
             weights = arrow.unusable(table[roles.weights], self._place(roles.weights, "weights"))
             survey.add(weights, REASONS["weights", "sign"])
+        if roles.time is not None:
+            survey.add(self._untimed(table[roles.time]), REASONS["time", "sign"])
         if self.request.sets:
             columns, place = [table[name] for name in roles.probs], self._place(roles.probs[0], "sets")
             survey.add(self._sets.unusable(columns, place), REASONS["sets", "label"])
@@ -174,10 +181,11 @@ class ColumnReader:
             self._probabilities(table, start),
             self.labels.classes,
             roles,
-            self._weights(table, start),
+            self._numbers(table, roles.weights, "weights", start),
             together(kinds),
             {name: labels("by", name) for name in roles.by},  # type: ignore[misc]
             together_ids([labels("id", name) for name in named_columns(roles.id)]),
+            times=self._times(table, start),
         )
 
     def _checked(self, table: Any, name: str, argument: str, start: int) -> ValueOrigin:
@@ -188,11 +196,25 @@ class ColumnReader:
             raise place.refusal("must hold values of one type", f"holds {here} after {first}", at=0)
         return place
 
-    def _weights(self, table: Any, start: int) -> Array | None:
-        name = self.roles.weights
+    def _numbers(self, table: Any, name: str | None, argument: str, start: int) -> Array | None:
         if name is None:
             return None
-        return arrow.side_by_side([table[name]], [self._place(name, "weights", start)])[:, 0]
+        return arrow.side_by_side([table[name]], [self._place(name, argument, start)])[:, 0]
+
+    def _times(self, table: Any, start: int) -> Array | None:
+        """The times up to which rows were followed."""
+        times = self._numbers(table, self.roles.time, "time", start)
+        if times is not None:
+            refuse_impossible(times, self._place(self.roles.time or "", "time", start))
+        return times
+
+    def _untimed(self, column: Any) -> Bools:
+        """Which cells hold no time."""
+        place = self._place(self.roles.time or "", "time")
+        bad = np.array(arrow.unusable(column, place))
+        usable = np.flatnonzero(~bad)
+        bad[usable] = impossible(arrow.side_by_side([column.take(usable)], [place])[:, 0])
+        return bad
 
     def _outcomes(self, table: Any, start: int) -> Array:
         if not self.roles.target:

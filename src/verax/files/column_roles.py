@@ -21,6 +21,7 @@ from verax.files.families import (
     families,
     total_of,
 )
+from verax.files.followed import event_column, refuse_unfollowed
 from verax.files.naming import (
     LOGITS,
     LONG,
@@ -95,8 +96,8 @@ def find_roles(look: ColumnFacts, request: Reading, *, where: str) -> Roles:
     columns = list(look.kinds)
     target = find_target(columns, request, where) if not request.late else ""
     groups, ids = named_columns(request.groups), named_columns(request.id)
-    named = [request.weights, *groups, *request.by, *ids]
-    options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), *["id"] * len(ids)]
+    named = [request.weights, *groups, *request.by, *ids, request.time]
+    options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), *["id"] * len(ids), "time"]
     for option, name in zip(options, named, strict=True):
         if name is not None:
             require_column(name, columns, option, where)
@@ -113,6 +114,10 @@ def find_roles(look: ColumnFacts, request: Reading, *, where: str) -> Roles:
     else:
         (probs, names), by_sums = _guessed(left, request, where)
         not_taken = _not_taken(left, probs, request)
+    if _may_be_censored(target, probs, look, request):
+        free = [name for name in left.numeric if name not in probs]
+        stated = request.target is not None
+        refuse_unfollowed(target, free, left.numbers, stated=stated, where=where)
     return Roles(
         target,
         probs,
@@ -127,7 +132,15 @@ def find_roles(look: ColumnFacts, request: Reading, *, where: str) -> Roles:
         raters=request.raters,
         raters_are=request.raters_are,
         sets=bool(request.sets),
+        time=request.time,
     )
+
+
+def _may_be_censored(target: str, probs: Sequence[str], look: ColumnFacts, request: Reading) -> bool:
+    """Whether outcomes are events whose censored rows nothing accounts for."""
+    settled = request.complete or request.time is not None or request.raters or request.sets
+    two = len(probs) <= 2 and look.kinds[probs[0]] != LIST
+    return bool(target) and not settled and two
 
 
 def find_target(columns: Sequence[str], request: Reading, where: str) -> str:
@@ -140,6 +153,9 @@ def find_target(columns: Sequence[str], request: Reading, where: str) -> str:
     candidates = candidates or [c for c in columns if spoken(c) in MAYBE_TARGETS]
     if len(candidates) == 1:
         return candidates[0]
+    event = event_column(columns, stated=request.complete or request.time is not None)
+    if event is not None and not candidates:
+        return event
     if candidates:
         raise _refusal(
             "Several columns may hold the outcomes",

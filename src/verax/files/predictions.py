@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,27 @@ from verax.inputs.skipping import InvalidRows, Skipped, take_rows
 from verax.inputs.validity import Rescaled, Unity
 
 Array = np.ndarray[Any, Any]
+
+
+class Followup(Protocol):
+    """How outcomes are judged at a horizon, given the times of all rows; it holds none of them.
+
+    Attributes
+    ----------
+    brief, sentence : str
+        The horizon, and how many rows were censored before it, in words.
+    """
+
+    @property
+    def brief(self) -> str: ...
+    @property
+    def sentence(self) -> str: ...
+
+    def judged(self, times: Array, happened: Array, weights: Array | None) -> tuple[Array, Array]:
+        """Whether the event happened by the horizon, and the weights of rows for that."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The horizon with the numbers of rows, as plain Python values."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +72,10 @@ class Roles:
         The columns in place of probabilities hold prediction sets.
     outputs : str
         What the columns hold: "probabilities", or those at thresholds.
+    time : str | None
+        The column of times up to which rows were followed.
+    followup : Followup | None
+        How outcomes are judged at a horizon, once the times of all rows are known.
     """
 
     target: str
@@ -69,6 +94,8 @@ class Roles:
     raters_are: str = "labels"
     sets: bool = False
     outputs: str = PROBABILITIES
+    time: str | None = None
+    followup: Followup | None = None
 
     @property
     def outcome(self) -> str:
@@ -83,7 +110,7 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """Every column that is needed, once."""
-        others = (self.weights, *named_columns(self.groups), *self.by, *named_columns(self.id))
+        others = (self.weights, self.time, *named_columns(self.groups), *self.by, *named_columns(self.id))
         outcomes = [self.target, *self.raters] if self.target else []
         return list(dict.fromkeys([*outcomes, *self.probs, *(c for c in others if c is not None)]))
 
@@ -107,6 +134,7 @@ class Roles:
             "found_by": self.found_by,
             **({"raters": list(self.raters), "raters_are": self.raters_are} if self.raters else {}),
             **({"sets": True} if self.sets else {}),
+            **({"time": self.time, "horizon": self.followup.to_dict()} if self.followup else {}),
         }
 
     def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
@@ -141,6 +169,7 @@ class Roles:
             if column is not None:
                 lines.append(f"{role}: {' and '.join(named_columns(column))}")
         lines += [f"subgroups: {column}" for column in self.by]
+        lines += [f"times: {self.time}{self.followup.brief if self.followup else ''}"] if self.time else []
         return tuple(lines)
 
 
@@ -180,6 +209,8 @@ class Predictions:
         The number of the first row, where these are not all rows.
     rows : array of shape (N,) or None
         The numbers of the rows in the file; None where they follow each other.
+    times : array of shape (N,) or None
+        The times up to which rows were followed, until outcomes are judged at a horizon.
     skipped : Skipped or None
         The invalid rows that were left out; None unless that was asked for.
     ids_left_out : tuple of str
@@ -209,6 +240,7 @@ class Predictions:
     rows: Array | None = None
     skipped: Skipped | None = None
     ids_left_out: tuple[str, ...] = ()
+    times: Array | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -283,7 +315,7 @@ class Predictions:
         """
         numbers = self.start + rows if self.rows is None else self.rows[rows]
         optional: dict[str, Any] = {
-            name: take_rows(getattr(self, name), rows) for name in ("weights", "groups", "ids")
+            name: take_rows(getattr(self, name), rows) for name in ("weights", "groups", "ids", "times")
         }
         by = {column: labels[rows] for column, labels in self.by.items()}
         # Columns that lie one after the other are taken one after the other.
@@ -321,6 +353,26 @@ class Predictions:
         gone = () if self.ids is None else tuple(str(self.ids[row]) for row in skipped.rows)
         left_out = (*self.ids_left_out, *gone)
         return replace(self.take(survey.kept), skipped=both, ids_left_out=left_out)
+
+    def judged(self) -> Predictions:
+        """The rows with outcomes at the horizon and the weights for them, where one was asked for."""
+        followup = self.roles.followup
+        if followup is None or self.times is None:
+            return self
+        forecasts = Forecasts(self.outcomes, self.p, classes=self.classes, logits=True)
+        positions = np.asarray(forecasts.outcomes.positions(0, len(self)))
+        happened, weights = followup.judged(self.times, positions == 1, self.weights)
+        y = np.array(self.y)
+        # Outcomes are given as they were: one-hot, names that are numbers, or positions.
+        none = np.eye(2, dtype=y.dtype)[0] if y.ndim == 2 else self._none
+        y[~happened] = none
+        return replace(self, y=y, weights=weights, times=None)
+
+    @property
+    def _none(self) -> Any:
+        """How outcomes without the event are called."""
+        named = self.classes is not None and any(isinstance(c, (int, float, np.number)) for c in self.classes)
+        return self.classes[0] if named and self.classes is not None else 0
 
     def rescaled(self) -> Rescaled:
         """The rows that are to be divided by their sums."""
@@ -365,7 +417,7 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
 
     by = {column: np.concatenate([part.by[column] for part in parts]) for column in first.by}
     y, p = np.concatenate([part.y for part in parts]), np.concatenate([part.p for part in parts])
-    joined: dict[str, Any] = {name: whole(name) for name in ("weights", "groups", "ids", "rows")}
+    joined: dict[str, Any] = {name: whole(name) for name in ("weights", "groups", "ids", "rows", "times")}
     left_out = [part.skipped for part in parts if part.skipped is not None]
     joined["skipped"] = reduce(add, left_out) if left_out else None
     joined["ids_left_out"] = tuple(text for part in parts for text in part.ids_left_out)

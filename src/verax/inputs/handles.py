@@ -81,6 +81,8 @@ class Part:
         Makes a part of some of the rows, by their places in this one.
     whole : bool
         Whether these are all rows, held in memory: summaries then need not be bounded.
+    times : numpy.ndarray | None
+        (N,) the times up to which rows were followed, where outcomes are not judged yet at a horizon.
     cases : Part | None
         Where rows are pairs of a case and a class, the cases.
     places : numpy.ndarray | None
@@ -95,6 +97,7 @@ class Part:
     skipped: Skipped | None = None
     subset: Callable[[Ints], Part] | None = field(default=None, repr=False, compare=False)
     whole: bool = False
+    times: Array | None = field(default=None, repr=False, compare=False)
     cases: Part | None = field(default=None, repr=False, compare=False)
     places: Ints | None = field(default=None, repr=False, compare=False)
     _made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -457,6 +460,7 @@ class RowFacts:
     graded: Any = None
     weighted: bool = True
     rated: bool = False
+    followed: bool = False
 
 
 class Handle(ABC):
@@ -495,6 +499,8 @@ class Handle(ABC):
         Whether rows may have weights.
     rated : bool
         Whether several raters may have labelled the rows.
+    followed : bool
+        Whether outcomes are judged at a horizon, with weights that the times of all rows tell.
     whole : bool
         Whether all rows are in memory, as one part, so that there is an order of them.
     near : bool
@@ -517,6 +523,7 @@ class Handle(ABC):
     shard: bool = False
     weighted: bool = True
     rated: bool = False
+    followed: bool = False
     whole: bool = False
     near: bool = False
 
@@ -665,6 +672,18 @@ def refuse_lists(handle: Handle) -> None:
     """Refuse top lists where the probabilities of all classes are needed."""
     if handle.lists:
         raise no_lists(handle.name)
+
+
+def refuse_followed(handle: Handle) -> None:
+    """Refuse to save the summaries of rows whose weights depend on the times of rows elsewhere."""
+    if handle.followed:
+        raise InputError(
+            "cannot be used where summaries are saved to be merged",
+            argument="horizon",
+            found="the weights of rows need the times of the rows of all parts",
+            source=handle.name,
+            remedies=[Remedy("Evaluate the files of all parts together.")],
+        )
 
 
 def refuse_graded(handle: Handle) -> None:

@@ -28,7 +28,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Columns = str | Sequence[str] | None
 ByModel = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
-Form = Literal["text", "names", "each", "columns", "classes", "flag", "whole", "file", "pair", "mark"]
+Form = Literal[
+    "text", "names", "each", "columns", "classes", "flag", "whole", "number", "file", "pair", "mark"
+]
 Kind = Literal["distributions", "lists", "sets", "raters", "grades"]
 
 SAMPLES = ("first", "pool", "repeats")
@@ -99,6 +101,7 @@ _TYPES: dict[Form, str] = {
     "classes": "sequence or int",
     "flag": "bool",
     "whole": "int",
+    "number": "float",
     "file": "path",
     "pair": "tuple of two floats",
     "mark": "str",
@@ -121,6 +124,9 @@ class Keywords(TypedDict, total=False):
     weights_are: Literal["importance", "counts"]
     groups: Columns
     by: Columns
+    time: str | None
+    horizon: float | None
+    complete: bool
     grades: str | Mapping[str, str] | None
     grade_range: tuple[float, float]
     answer: str | None
@@ -260,6 +266,25 @@ class Reading:
         "equal size.",
         default=(),
         metavar="COLUMN",
+    )
+    time: str | None = _column(
+        "Column of times: of the event, or up to which a row without it was followed. With `horizon`, "
+        "outcomes are whether the event happened by then; rows that were followed for less are censored.",
+        kinds=("distributions",),
+    )
+    horizon: float | None = _option(
+        "number",
+        "Columns",
+        "Time at which outcomes are judged, in the unit of `time`: that of the risks in `probs`, such as 5 "
+        "years. Rows are weighted by the inverse probability of being followed (Kaplan-Meier).",
+        kinds=("distributions",),
+        metavar="T",
+    )
+    complete: bool = _flag(
+        "Columns",
+        "All rows were followed to the horizon of their probabilities, so that outcomes are as they stand "
+        "also beside a column of times.",
+        kinds=("distributions",),
     )
     grades: str | Mapping[str, str] | None = _graded(
         "Column of grades, in place of probabilities: 1 and 0, true and false, or scores in `grade_range`. "
@@ -621,7 +646,8 @@ def _example(key: str) -> str:
     option = OPTIONS[key]
     if option.choices:
         return to_toml(option.choices[-1])
-    examples = {"flag": "true", "whole": "0", "pair": "[0, 1]", "classes": '["a", "b"]', "mark": '";"'}
+    examples = {"flag": "true", "whole": "0", "number": "5", "pair": "[0, 1]", "mark": '";"'}
+    examples["classes"] = '["a", "b"]'
     return examples.get(option.form, to_toml(option.metavar))
 
 
@@ -644,6 +670,7 @@ _BY_FORM: dict[Form, Any] = {
     "classes": checks.classes,
     "flag": check_flag,
     "whole": checks.position,
+    "number": checks.positive_number,
     "file": checks.file,
     "pair": checks.pair,
     "mark": checks.mark,

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from os import PathLike
 from typing import Any
 
-from verax.common.checks import check_count, check_integer, check_n_classes, is_whole
+from verax.common.checks import check_count, check_integer, check_n_classes, check_number, is_whole
 from verax.errors import InputError, Remedy, passing, show
 
 # The usual content of columns of forecasts; the others are probabilities at thresholds.
@@ -33,6 +33,8 @@ def check_together(reading: Any) -> None:
         _refuse_all(reading, _NOT_OF_SETS, "prediction sets")
     if reading.outputs != PROBABILITIES:
         _check_thresholds(reading)
+    if reading.time is not None or reading.horizon is not None:
+        _check_horizon(reading)
     if reading.after is not None and reading.position is not None:
         raise InputError("cannot be given together with a position", argument="after")
     if reading.last_match and reading.after is None:
@@ -104,6 +106,40 @@ def _check_thresholds(reading: Any) -> None:
             kind="missing",
             remedies=[passing(probs=...)],
         )
+
+
+# Rows of other kinds and outcomes of several raters have no event to wait for.
+_NOT_AT_HORIZON = ("raters", "rater_column", "sets", "grades", "lists")
+
+
+def _check_horizon(reading: Any) -> None:
+    """Refuse a horizon or its column of times alone, or beside options that leave no event to wait for."""
+    for name, other in (("horizon", "time"), ("time", "horizon")):
+        if getattr(reading, name) is None:
+            raise InputError(
+                f"must be given with {_NAMED_AT[other]}",
+                argument=name,
+                kind="missing",
+                remedies=[passing(_NEEDED_FOR[name], **{name: ...})],
+            )
+    if reading.complete:
+        raise InputError("cannot be given beside a horizon: with it no row is censored", argument="complete")
+    _refuse_all(reading, _NOT_AT_HORIZON, "outcomes at a horizon, which are of two classes")
+    if reading.outputs != PROBABILITIES:
+        raise InputError("does not apply to outcomes at a horizon", argument="outputs")
+    if reading.weights_are == "counts":
+        raise InputError(
+            "cannot be counts with a horizon: weights for censored rows are no numbers of rows",
+            argument="weights_are",
+            values=["counts"],
+        )
+
+
+_NAMED_AT = {"time": "the column of times", "horizon": "a horizon"}
+_NEEDED_FOR = {
+    "time": "(the column of times of the event, or up to which a row was followed)",
+    "horizon": "(the time that the probabilities are about)",
+}
 
 
 def _check_list_names(names: tuple[Hashable, ...]) -> None:
@@ -251,6 +287,13 @@ def lists(argument: str, value: Any) -> bool | None:
             found=_it_is(value),
         )
     return value
+
+
+def positive_number(argument: str, value: Any) -> float | None:
+    """A finite number above zero."""
+    if value is None:
+        return None
+    return check_number(argument, value, "must be a number above 0", lambda number: number > 0)
 
 
 def position(argument: str, value: Any) -> int | None:

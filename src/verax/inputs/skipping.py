@@ -64,6 +64,7 @@ REASONS = {
     ("by", "missing"): "missing subgroups",
     ("id", "missing"): "missing ids",
     ("time", "missing"): "missing times",
+    ("time", "sign"): "times that are missing, negative or not finite",
 }
 
 

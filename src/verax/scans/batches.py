@@ -94,7 +94,8 @@ class TableHandle(LocalHandle):
     @property
     def notes(self) -> tuple[str, ...]:
         doubts = () if self._same is None else self._same.notes
-        return (*self._table.notes, *doubts, *taken_by(self._rescaling.sentences(self.models)))
+        every = (*self._table.notes, *doubts, *taken_by(self._rescaling.sentences(self.models)))
+        return (*every, *_of_followup(self._options, self.models))
 
     def in_order(self) -> Handle:
         if self.lists:
@@ -173,6 +174,7 @@ class ArrayHandle(LocalHandle):
                 request.names,
                 partial(_array_files, paths, request, name),
             )
+            self._sources[model].followup = options.followup
         first = next(iter(self._sources.values()))
         self._rescaling = rescaling_of(options)
         self.roles: Roles = first.roles
@@ -186,7 +188,8 @@ class ArrayHandle(LocalHandle):
             taken=taken_by({model: source.taken for model, source in self._sources.items()}),
             by=first.roles.by,
             outcome=first.roles.outcome,
-            weighted=first.roles.weights is not None,
+            weighted=first.roles.weights is not None or first.roles.time is not None,
+            followed=first.roles.followup is not None,
         )
         self._describe(name, first.n_rows, facts)
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
@@ -204,7 +207,8 @@ class ArrayHandle(LocalHandle):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self._doubts, *taken_by(self._rescaling.sentences(self.models)))
+        every = (*self._doubts, *taken_by(self._rescaling.sentences(self.models)))
+        return (*every, *_of_followup(self._options, self.models))
 
     def in_order(self) -> Handle:
         ordered = self._options.reading.ordered
@@ -251,6 +255,13 @@ def rescaling_of(options: ScanOptions) -> Rescaling:
     request = options.reading
     probabilities = not (request.logits or request.sets) and request.outputs == PROBABILITIES
     return Rescaling(normalize=request.normalize, rounded=options.rounded and probabilities)
+
+
+def _of_followup(options: ScanOptions, models: Sequence[str]) -> tuple[str, ...]:
+    """What became of rows that were censored, for each model."""
+    if options.followup is None:
+        return ()
+    return taken_by(dict.fromkeys(models, (options.followup.sentence,)))
 
 
 def _loaded(

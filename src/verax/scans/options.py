@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from verax.errors import InputError, passing, show
+from verax.files.predictions import Followup
 from verax.inputs.reading import Reading, named_columns
 
 
@@ -27,6 +28,8 @@ class ScanOptions:
     pooled : str
         Duplicate rows: "refused" if ids repeat or two files look like those of two models; "named", for files
         of one stated model, refused if ids repeat; "matched" by their ids elsewhere.
+    followup : Followup | None
+        How outcomes are judged at the horizon of the reading, which the times of all rows tell.
     rounded : bool
         Whether rows whose sums differ from 1 by rounding are divided by them instead of refused.
     """
@@ -37,6 +40,7 @@ class ScanOptions:
     densify: bool = False
     pooled: Literal["refused", "named", "matched"] = "refused"
     rounded: bool = False
+    followup: Followup | None = None
 
     def __post_init__(self) -> None:
         if self.progress is not None and not callable(self.progress):

@@ -17,7 +17,7 @@ from verax.files.column_files import ColumnFile, ColumnReader
 from verax.files.formats.tables import SourceTable
 from verax.files.joining import with_classes_of
 from verax.files.listfile import ListFile
-from verax.files.predictions import Predictions
+from verax.files.predictions import Followup, Predictions
 from verax.files.set_columns import set_rows_of
 from verax.files.source import forecasts_of, rows_at_a_time, with_id
 from verax.inputs.arrays import Ints
@@ -53,7 +53,7 @@ class PartReader:
                 {name: reader.labels.classes for name, reader in readers.items()},
                 name,
                 request.names,
-                partial(_reader, table, request),
+                partial(_reader, table, request, options.followup),
             )
         table.as_numbers(set().union(*(reader.numbers for reader in readers.values())))
         return cls(readers, options.reading)
@@ -75,8 +75,9 @@ class PartReader:
             by=roles.by,
             sets=bool(self.request.sets),
             outcome=roles.outcome,
-            weighted=roles.weights is not None or bool(roles.raters),
+            weighted=roles.weights is not None or roles.time is not None or bool(roles.raters),
             rated=bool(roles.raters),
+            followed=roles.followup is not None,
         )
 
     @property
@@ -113,8 +114,15 @@ class PartReader:
         return usable(models, self.request, rescaling)
 
 
-def _reader(table: SourceTable, request: Reading, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
-    return ColumnFile(table, request if classes is None else replace(request, classes=classes)).reader
+def _reader(
+    table: SourceTable,
+    request: Reading,
+    followup: Followup | None,
+    *,
+    classes: tuple[Hashable, ...] | None,
+) -> ColumnReader:
+    reader = ColumnFile(table, request if classes is None else replace(request, classes=classes)).reader
+    return replace(reader, roles=replace(reader.roles, followup=followup))
 
 
 # The default name of the only model of a source.
@@ -142,7 +150,7 @@ def taken_by(models: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 def usable(
     models: dict[str, Predictions], request: Reading, rescaling: Rescaling | None = None
 ) -> dict[str, Predictions]:
-    """The rows unchanged or, with `invalid="skip"`, those that are valid for every model."""
+    """The rows, judged at the horizon if there is one; with `invalid="skip"` those valid for every model."""
     if rescaling is not None:
         models = rescaling.divided(models)
     if request.invalid == "skip":
@@ -150,7 +158,7 @@ def usable(
         models = _in_all({name: rows.valid(**scale) for name, rows in models.items()})
     if rescaling is not None:
         rescaling.note(models)
-    return models
+    return {name: rows.judged() for name, rows in models.items()}
 
 
 def part_of(models: Mapping[str, Predictions], request: Reading) -> Part:
@@ -168,7 +176,7 @@ def part_of(models: Mapping[str, Predictions], request: Reading) -> Part:
     def subset(places: Ints) -> Part:
         return part_of({name: predictions.take(places) for name, predictions in models.items()}, request)
 
-    return Part(rows, first.start, first.ids, first.by, first.rows, first.skipped, subset)
+    return Part(rows, first.start, first.ids, first.by, first.rows, first.skipped, subset, times=first.times)
 
 
 def part_of_lists(models: Mapping[str, ListFile], start: int) -> Part:

@@ -15,7 +15,7 @@ from typing import Any
 from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
 from verax.errors import InputError, Remedy
-from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries
+from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries, refuse_followed
 from verax.inputs.skipping import Skipped
 from verax.scans.names import former_names, saved_name
 from verax.scans.parts import UNNAMED, default_name
@@ -63,6 +63,7 @@ class Recorded(Handle):
     shard = True
 
     def __init__(self, handle: Handle, *, model: str | None = None) -> None:
+        refuse_followed(handle)
         self._handle = handle
         self._record = _Record()
         # Files of summaries do not tell whether there were weights, and are asked as if there were.

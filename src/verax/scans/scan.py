@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, NoReturn, Unpack
 
-from verax.common.wings import all_of
+from verax.common.wings import all_of, answer_to
 from verax.errors import InputError, passing
 from verax.inputs.handles import Handle, Recipe, Summaries
 from verax.inputs.reading import Keywords, Reading, takes_reading
@@ -98,6 +98,15 @@ def recorded(handle: Handle, model: bool | str) -> Handle:
 
 
 def open_by_engine(source: object, options: ScanOptions, engines: Sequence[str] = ENGINES) -> Handle:
+    """The handle on a source; outcomes are judged at the horizon if there is one, which takes a pass."""
+    handle = _opened(source, options, engines)
+    if options.reading.horizon is None:
+        return handle
+    followup = answer_to("followup")(handle, options.reading)
+    return _opened(source, replace(options, followup=followup), engines)
+
+
+def _opened(source: object, options: ScanOptions, engines: Sequence[str]) -> Handle:
     """The handle on a source, by the first engine that accepts it."""
     for engine in engines:
         for opens in all_of(FORMS) if engine == FORMS else [import_module(f"verax.scans.{engine}")]:

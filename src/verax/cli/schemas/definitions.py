@@ -78,6 +78,8 @@ DEFINITIONS: dict[str, Schema] = {
         raters=Maybe(TEXTS),
         raters_are=Maybe(TEXT),
         sets=Maybe(TRUTH),
+        time=Maybe(TEXT),
+        horizon=Maybe(record(at=FINITE, n_rows=COUNT, n_happened=COUNT, n_censored=COUNT)),
     ),
     "list_file": record(
         shape=TEXT, taken=TEXTS, counts=mapped(LABEL), skipped=or_none(ref("skipped")), notes=TEXTS

@@ -19,6 +19,7 @@ from numpy.lib import format as npy
 from verax._settings import settings
 from verax.common.paths import UnchangedFiles, check_regular
 from verax.errors import InputError, Remedy, passing, show
+from verax.files.followed import event_column
 from verax.files.naming import LOGITS, PROBS, TARGETS
 from verax.files.predictions import Roles
 from verax.inputs.reading import Reading
@@ -225,7 +226,10 @@ def _is_pickle(path: Path) -> bool:
 
 def find_arrays(arrays: dict[str, Stored], request: Reading, path: Path) -> Roles:
     """Which array of an .npz file is what."""
-    target = _one(arrays, request.target, TARGETS, "target", path)
+    target = request.target
+    if target is None and not any(name.lower() in TARGETS for name in arrays):
+        target = event_column(arrays, stated=request.complete or request.time is not None)
+    target = _one(arrays, target, TARGETS, "target", path)
     probs = array_of_probabilities(arrays, request, path)
     if len(request.columns) > 1:
         raise InputError(
@@ -251,6 +255,7 @@ def find_arrays(arrays: dict[str, Stored], request: Reading, path: Path) -> Role
         by=request.by,
         id=request.id if isinstance(request.id, tuple) else other("id"),
         logits=request.logits,
+        time=None if request.time is None else _one(arrays, request.time, (), "time", path),
     )
 
 

@@ -40,7 +40,8 @@ _TRIES = 5
     without={
         "weights_are": "weights are importance weights here",
         **dict.fromkeys(("raters", "rater_column", "label_column"), "a monitor needs one class per row"),
-        "outcomes": "",
+        **dict.fromkeys(("outcomes", "time"), ""),
+        "horizon": "a monitor takes outcomes when they are known",
     },
 )
 def monitor(

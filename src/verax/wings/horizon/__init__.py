@@ -1,0 +1,1 @@
+"""Outcomes at a horizon, where some rows were censored before it."""
