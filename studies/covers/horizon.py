@@ -41,7 +41,7 @@ def of_brier(y: np.ndarray, p: np.ndarray, **given: Any) -> Any:
 
 
 def of_auc(y: np.ndarray, p: np.ndarray, **given: Any) -> Any:
-    return vx.roc_auc(y, p, **given)[0].interval
+    return vx.roc_auc(y, p, **given).interval
 
 
 def of_large(y: np.ndarray, p: np.ndarray, **given: Any) -> Any:
