@@ -12,7 +12,7 @@ import verax as vx
 from covers.claims import Measure, claim, share_of
 
 HORIZON = 5.0
-# The last times of a follow-up that ends uniformly between 0 and it, by the share censored before the horizon.
+# The last times of follow-ups that end uniformly, by the share of rows censored before the horizon.
 LAST = {"20 %": 21.0, "42 %": 10.0, "65 %": 6.0}
 
 

@@ -73,7 +73,7 @@ def at_horizon(
     >>> found = vx.at_horizon(time, event, horizon=5)
     >>> card = vx.evaluate(found.y, risk, weights=found.weights)
     >>> round(card["brier"] / 2, 4)
-    0.1127
+    0.114
     """
     limit = check_number("horizon", horizon, "must be a number above 0", lambda number: number > 0)
     times = _numbers(time, "time")
