@@ -72,7 +72,7 @@ def coverage(name: str, n: int, last: float, n_groups: int = 0) -> Measure:
             event, end = rng.exponential(1 / rate), rng.uniform(0, last, n)
             found = vx.at_horizon(np.minimum(event, end), event <= end, horizon=HORIZON)
             groups = {"groups": np.arange(n) % n_groups} if n_groups else {}
-            low, high = OF[name](found.y, p, weights=found.weights, **groups)
+            low, high = OF[name](found.outcomes, p, weights=found.weights, **groups)
             hits.append(bool(low <= truth()[name] <= high))
         return share_of(hits)
 

@@ -26,7 +26,7 @@ def file(tmp_path, monkeypatch):
 def wanted():
     table = frame()
     found = vx.at_horizon(table.time, table.event, horizon=HORIZON)
-    return vx.evaluate(found.y, table.p, weights=found.weights)
+    return vx.evaluate(found.outcomes, table.p, weights=found.weights)
 
 
 def test_evaluate_judges_at_the_horizon(file, wanted):
@@ -100,7 +100,7 @@ def test_compare_judges_files_of_several_models_at_the_horizon(file):
     assert ran.returncode == 0, ran.stderr
     found = vx.at_horizon(table.time, table.event, horizon=HORIZON)
     models = {"rows": table.p, "half": 0.5 * table.p}
-    wanted = vx.compare(found.y, models, weights=found.weights, rule=["brier"])
+    wanted = vx.compare(found.outcomes, models, weights=found.weights, rule=["brier"])
     (mine,) = json.loads(ran.stdout)["comparison"]["differences"]["brier"]
     assert mine["difference"] == pytest.approx(wanted.difference("rows", "half", "brier").difference)
 

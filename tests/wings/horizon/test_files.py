@@ -21,7 +21,7 @@ def table():
 @pytest.fixture(scope="module")
 def wanted(table):
     found = vx.at_horizon(table.time, table.event, horizon=HORIZON)
-    return vx.evaluate(found.y, table.p, weights=found.weights)
+    return vx.evaluate(found.outcomes, table.p, weights=found.weights)
 
 
 def same(card, wanted):
@@ -100,7 +100,7 @@ def test_functions_take_rows_at_a_horizon(function, table):
     found = vx.at_horizon(table.time, table.event, horizon=HORIZON)
     options = {"bootstrap": 5} if function is vx.decompose else {}
     mine = function(vx.scan(table, **HOW), **options).to_dict(stored=False)
-    theirs = function(found.y, table.p, weights=found.weights, **options).to_dict(stored=False)
+    theirs = function(found.outcomes, table.p, weights=found.weights, **options).to_dict(stored=False)
     numbers = [key for key, value in theirs.items() if isinstance(value, float)]
     assert {key: mine[key] for key in numbers} == pytest.approx({key: theirs[key] for key in numbers})
 
@@ -110,7 +110,7 @@ def test_weights_groups_and_subgroups_are_taken_as_well(table):
     more = table.assign(w=rng.integers(1, 4, 600), site=rng.integers(0, 30, 600), sex=rng.integers(0, 2, 600))
     rows = vx.scan(more, **HOW, weights="w", groups="site", by="sex")
     found = vx.at_horizon(more.time, more.event, horizon=HORIZON, weights=more.w)
-    wanted = vx.evaluate(found.y, more.p, weights=found.weights, groups=more.site)
+    wanted = vx.evaluate(found.outcomes, more.p, weights=found.weights, groups=more.site)
     card = vx.evaluate(rows.one_way())
     assert card["brier"] == pytest.approx(wanted["brier"])
     assert card.scores["brier"].interval == pytest.approx(wanted.scores["brier"].interval)
@@ -121,7 +121,9 @@ def test_several_models_in_one_table_are_judged_alike(table):
     rows = vx.scan(both, **HOW, probs={"new": ["p_new"], "old": ["p_old"]})
     found = vx.at_horizon(table.time, table.event, horizon=HORIZON)
     mine = vx.compare(rows, rule="brier").difference("new", "old").difference
-    theirs = vx.compare(found.y, {"new": both.p_new, "old": both.p_old}, rule="brier", weights=found.weights)
+    theirs = vx.compare(
+        found.outcomes, {"new": both.p_new, "old": both.p_old}, rule="brier", weights=found.weights
+    )
     assert mine == pytest.approx(theirs.difference("new", "old").difference)
 
 
@@ -165,7 +167,7 @@ class TestImpossibleTimes:
         found = vx.at_horizon(rest.time, rest.event, horizon=HORIZON)
         assert card.skipped.rows == (7,)
         assert card["brier"] == pytest.approx(
-            vx.evaluate(found.y, rest.p, weights=found.weights)["brier"], rel=1e-12
+            vx.evaluate(found.outcomes, rest.p, weights=found.weights)["brier"], rel=1e-12
         )
 
 

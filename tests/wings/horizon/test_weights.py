@@ -38,7 +38,7 @@ class TestKaplanMeier:
         given = np.ones(len(time)) if w is None else w
         assert ((found.weights == 0) == (gone | (given == 0))).all()
         assert (found.n_censored, found.n_happened) == (gone.sum(), (event[time <= HORIZON] == 1).sum())
-        assert found.y.tolist() == ((time <= HORIZON) & (event == 1)).astype(int).tolist()
+        assert found.outcomes.tolist() == ((time <= HORIZON) & (event == 1)).astype(int).tolist()
 
     def test_merged_sums_give_the_same_weights(self, ties, weighted):
         time, event, _, w = self.given(ties, weighted)
@@ -51,7 +51,7 @@ class TestKaplanMeier:
             merged = merged.merge(TimeSums.from_bytes(more.to_bytes()))
         y, weights = Censoring.of(merged, HORIZON).judged(time, event == 1, w)
         found = vx.at_horizon(time, event, horizon=HORIZON, weights=w)
-        assert y.tolist() == found.y.astype(bool).tolist()
+        assert y.tolist() == found.outcomes.astype(bool).tolist()
         np.testing.assert_allclose(weights, found.weights, rtol=1e-12)
 
 
@@ -64,7 +64,7 @@ def test_weights_of_a_small_case_by_hand():
 
 def test_rows_followed_to_the_horizon_exactly_were_followed():
     found = vx.at_horizon([5, 5, 2, 5], [0, 0, 1, 1], horizon=5)
-    assert found.y.tolist() == [0, 0, 1, 1]
+    assert found.outcomes.tolist() == [0, 0, 1, 1]
     assert found.weights.tolist() == [1, 1, 1, 1]
     assert found.n_censored == 0
 
@@ -72,7 +72,7 @@ def test_rows_followed_to_the_horizon_exactly_were_followed():
 def test_without_censored_rows_weights_are_one():
     time = np.array([1.0, 4.0, 6.0, 9.0])
     found = vx.at_horizon(time, np.ones(4), horizon=5)
-    assert found.y.tolist() == [1, 1, 0, 0]
+    assert found.outcomes.tolist() == [1, 1, 0, 0]
     assert found.weights.tolist() == [1, 1, 1, 1]
 
 
@@ -96,7 +96,7 @@ class TestScikitSurvival:
     def test_brier_score_is_that_of_graf(self, seed, horizon):
         time, event, risk, followed = self.given(seed)
         found = vx.at_horizon(time, event, horizon=horizon)
-        mine = vx.rules.Brier(scale="half")(found.y, risk, weights=found.weights)
+        mine = vx.rules.Brier(scale="half")(found.outcomes, risk, weights=found.weights)
         _, (theirs,) = self.metrics.brier_score(followed, followed, 1 - risk[:, None], [horizon])
         assert mine == pytest.approx(theirs, rel=1e-12)
 
@@ -105,7 +105,7 @@ class TestScikitSurvival:
     def test_auc_is_that_of_cumulative_cases_and_dynamic_controls(self, seed, horizon):
         time, event, risk, followed = self.given(seed)
         found = vx.at_horizon(time, event, horizon=horizon)
-        mine = vx.evaluate(found.y, risk, weights=found.weights)["auc"]
+        mine = vx.evaluate(found.outcomes, risk, weights=found.weights)["auc"]
         (theirs,), _ = self.metrics.cumulative_dynamic_auc(followed, followed, risk, [horizon])
         assert mine == pytest.approx(theirs, rel=1e-12)
 
@@ -123,9 +123,9 @@ class TestScikitSurvival:
 def test_net_benefit_is_that_of_weighted_rows():
     time, event, risk = rows()
     found = vx.at_horizon(time, event, horizon=HORIZON)
-    curve = vx.net_benefit(found.y, risk, weights=found.weights, thresholds=[0.3]).curves[0]
+    curve = vx.net_benefit(found.outcomes, risk, weights=found.weights, thresholds=[0.3]).curves[0]
     w, acts = found.weights / len(time), risk >= 0.3
-    want = w[acts & (found.y == 1)].sum() - 3 / 7 * w[acts & (found.y == 0)].sum()
+    want = w[acts & (found.outcomes == 1)].sum() - 3 / 7 * w[acts & (found.outcomes == 0)].sum()
     assert curve.values[0] == pytest.approx(want, rel=1e-12)
 
 
@@ -134,7 +134,9 @@ def test_true_risks_are_found_calibrated_and_outcomes_as_they_stand_are_not():
     found = vx.at_horizon(time, event, horizon=HORIZON)
     assert found.risk / risk.mean() == pytest.approx(1, abs=0.08)
     assert event.mean() / risk.mean() < 0.8
-    assert "No significant miscalibration" in str(vx.evaluate(found.y, risk, weights=found.weights).verdict)
+    assert "No significant miscalibration" in str(
+        vx.evaluate(found.outcomes, risk, weights=found.weights).verdict
+    )
     assert "too high" in str(vx.evaluate(event, risk).verdict)
 
 

@@ -19,7 +19,7 @@ def at_horizon(
 ) -> OutcomesAtHorizon:
     """Whether an event happened by a horizon, with weights for rows that were censored before it.
 
-    Pass `y` and `weights` of the result to functions that judge probabilities of the event by the horizon.
+    Pass `outcomes` and `weights` of the result to functions that judge probabilities of the event by then.
     Rows that were censored before it have weight 0, those with the event at t the weight 1 / G(t-), and those
     that were followed to the horizon T the weight 1 / G(T-), where G is the Kaplan-Meier estimate of the
     probability of being followed beyond a time. At a time with both, events come before censorings.
@@ -71,7 +71,7 @@ def at_horizon(
     >>> import verax as vx
     >>> time, event, risk = [1, 2, 3, 6, 7], [1, 0, 1, 0, 1], [0.7, 0.5, 0.6, 0.2, 0.4]
     >>> found = vx.at_horizon(time, event, horizon=5)
-    >>> card = vx.evaluate(found.y, risk, weights=found.weights)
+    >>> card = vx.evaluate(found.outcomes, risk, weights=found.weights)
     >>> round(card["brier"] / 2, 4)
     0.114
     """

@@ -17,7 +17,7 @@ class OutcomesAtHorizon(Tabled, Result):
 
     Attributes
     ----------
-    y : array of shape (N,)
+    outcomes : array of shape (N,)
         1 where the event happened by the horizon, else 0; also 0, with weight 0, where that is not known.
     weights : array of shape (N,)
         Inverse probability of censoring weights, times the weights that were given.
@@ -36,11 +36,11 @@ class OutcomesAtHorizon(Tabled, Result):
     --------
     >>> import verax as vx
     >>> found = vx.at_horizon([1, 2, 3, 6, 7], [1, 0, 1, 0, 1], horizon=5)
-    >>> found.y.tolist(), found.weights.round(3).tolist(), round(found.risk, 3)
+    >>> found.outcomes.tolist(), found.weights.round(3).tolist(), round(found.risk, 3)
     ([1, 0, 1, 0, 0], [1.0, 0.0, 1.333, 1.333, 1.333], 0.467)
     """
 
-    y: Ints
+    outcomes: Ints
     weights: Floats
     horizon: float
     n_rows: int
@@ -52,7 +52,7 @@ class OutcomesAtHorizon(Tabled, Result):
     @property
     def risk(self) -> float:
         """The probability of the event by the horizon, by Kaplan-Meier."""
-        return float(self.weights @ self.y / np.sum(self.weights))
+        return float(self.weights @ self.outcomes / np.sum(self.weights))
 
     def _tables(self) -> list[Table]:
         columns = [
