@@ -66,7 +66,7 @@ def check_choice(
         return
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in known):
         choices = [*map(repr, known), *([also] if also else [])]
-        text = str(value).lower()
+        text = (value if isinstance(value, str) else show(value)).lower()
         near = [
             (elsewhere or {}).get(text),
             *get_close_matches(text, [choice for choice in known if choice], n=1),

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, NoReturn, Unpack
 
 from verax.common.wings import all_of, answer_to
-from verax.errors import InputError, passing
+from verax.errors import InputError, passing, show
 from verax.inputs.handles import Handle, Recipe, Summaries
 from verax.inputs.reading import Keywords, Reading, takes_reading
 from verax.scans.options import ScanOptions, unknown_source
@@ -76,6 +76,13 @@ def scan(
     >>> round(card["brier"], 3)
     0.2
     """
+    if not isinstance(record, (bool, str)):
+        raise InputError(
+            "must be True, False or the name of a model",
+            argument="record",
+            kind="type",
+            found=f"it is {show(record)}",
+        )
     if record and isinstance(source, Handle) and reading is None and not keywords:
         return recorded(source, record)
     options = ScanOptions(Reading.of(reading, keywords), progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -241,6 +241,10 @@ class Sets:
         [[1, 0, 1, 0], [0, 1, 0, 0]]
         """
         flat, offsets = flat_labels(rows)
+        if classes is not None and not isinstance(classes, Iterable):
+            raise InputError(
+                "must be a list of names", argument="classes", kind="type", found=f"it is {show(classes)}"
+            )
         names = None if classes is None else tuple(classes)
         textual = any(not is_whole(label) for label in flat)
         if names is None and textual:

@@ -11,6 +11,7 @@ WING = Wing(
     results={
         "OutcomesAtHorizon": "result:OutcomesAtHorizon",
     },
+    saved=("times",),
     answers={"followup": "followup:followup_of"},
     tutorial="docs/guide/horizon.md",
 )
