@@ -20,6 +20,9 @@ _KERNELS = os.environ.get("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".p
 _LEVEL = f"-opt{os.environ['NUMBA_OPT']}"
 os.environ["NUMBA_CACHE_DIR"] = _KERNELS.removesuffix(_LEVEL) + _LEVEL
 
+# The key of ids of tests is not that of the user.
+os.environ.setdefault("VERAX_IDS_KEY", str(Path(__file__).parents[1] / ".pytest_cache" / "ids.key"))
+
 import pytest
 from hypothesis import settings
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from verax.analyses.cards.container import CARD, not_saved, read_summaries
 from verax.analyses.cards.listcard import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard
+from verax.common.idkeys import kept_key, tag_of
 from verax.common.paths import as_path
 from verax.common.wings import cards
 from verax.errors import InputError, VeraxError
@@ -111,3 +112,21 @@ def _mixture(by_kind: dict[str, str | Path]) -> VeraxError:
     (other,) = (path for each, path in by_kind.items() if each != kind)
     says = known[kind][1].says
     return VeraxError(f"{by_kind[kind]} has {says}, and {other} has none: merge files of one kind.")
+
+
+def contents_of(path: str | Path) -> str:
+    """What a file of saved results holds of rows, as a sentence: whether of single ones, and how named."""
+    stored = read_summaries(path)
+    card: Any = saved_card(path).card
+    labels = card._group_labels
+    more = "; and what a report needs: forecasts and outcomes, also of single rows" if len(stored) > 1 else ""
+    if labels is None or not len(labels):
+        return f"It holds sums of {card.n_rows:,} rows, no ids and no values of single rows{more}."
+    tag = tag_of(labels if labels.dtype.names is None else labels[labels.dtype.names[0]])
+    named = "plain ids" if not tag else "ids as digests"
+    if tag and ((key := kept_key()) is None or key.tag != tag):
+        named = "no ids, so that it cannot be merged with other parts by groups"
+    return (
+        f"It holds sums of {card.n_rows:,} rows and of each of {len(labels):,} groups, with {named}; "
+        f"a group of one row tells its loss{more}."
+    )

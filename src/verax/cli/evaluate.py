@@ -55,6 +55,7 @@ def evaluate(
     as_json: Json = False,
     html: options.Html = None,
     save: options.Save = None,
+    ids: options.Ids = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -71,6 +72,7 @@ def evaluate(
     """
     from verax.cli.cards import CardQuestion, show_card
     from verax.cli.opening import Opened
+    from verax.common.idkeys import saving_ids
     from verax.files.joining import files_of_one_model
 
     if handed_over(files_of_one_model(given)[1], reading):
@@ -88,7 +90,8 @@ def evaluate(
 
         show_costs(rows, replace(question, page=html is not None, part=save is not None), as_json=as_json)
         return
-    show_card(rows, question, html=html, save=save, as_json=as_json, scale=reading.scale)
+    with saving_ids(ids):
+        show_card(rows, question, html=html, save=save, as_json=as_json, scale=reading.scale)
 
 
 def few_groups_of(text: str) -> FewGroups:

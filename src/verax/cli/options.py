@@ -45,6 +45,17 @@ Save = Annotated[
     Path | None,
     typer.Option("--save", metavar="FILE", help="Save mergeable results to this file, for `verax merge`."),
 ]
+Ids = Annotated[
+    str | None,
+    typer.Option(
+        "--ids",
+        metavar="WAY",
+        rich_help_panel="Saved files",
+        help="How --save names groups: keyed (default: digests, whose key stays in a file of yours), "
+        "plain, or none (parts then cannot be merged by groups).",
+        show_default=False,
+    ),
+]
 StdinFormat = Annotated[
     str | None,
     typer.Option(

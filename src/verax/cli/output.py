@@ -85,7 +85,11 @@ def show(
         *([] if verdict is ... else verdict_lines(verdict, model)),
         *texts,
         *map(str, checks or ()),
-        *(f"{_FILES[name][1]} in {path}." for name, path in files.items() if path is not None),
+        *(
+            f"{_FILES[name][1]} in {path}.{held_in(path) if name == 'results' else ''}"
+            for name, path in files.items()
+            if path is not None
+        ),
     ]
     if Presentation.log == "json":
         for note in result.get("notes", ()):
@@ -105,6 +109,13 @@ def show(
         echo(_lines(text))
     if result.get("met") is False:
         raise typer.Exit(FAILED)
+
+
+def held_in(path: Path) -> str:
+    """What a file of saved results holds of rows, after a space; nothing of a pipe, which is gone."""
+    from verax.analyses.loading import contents_of
+
+    return f" {contents_of(path)}" if path.is_file() else ""
 
 
 def _lines(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.idkeys import to_store
 from verax.common.packing import UnreadableError
 from verax.common.stored import (
     LARGEST,
@@ -69,6 +70,10 @@ class Spec(ABC):
     @abstractmethod
     def merged(self, name: str) -> str:
         """The code that merges the field `name` of `self` and `other`."""
+
+    def stored(self, name: str, values: dict[str, Any], specs: Mapping[str, Spec]) -> dict[str, Any]:
+        """All fields as they are to be stored, before each is packed."""
+        return values
 
     def pack(self, value: Any) -> Any:
         """The value, to be stored."""
@@ -209,7 +214,11 @@ class Names(Spec):
         self._shape = shape
 
     def merged(self, name: str) -> str:
-        return f"joined_names(self.{name}, other.{name})"
+        return f"joined_names(*comparable(self.{name}, other.{name}))"
+
+    def pack(self, value: Any) -> Any:
+        stored = None if value is None else to_store(value)
+        return value if stored is None else stored
 
     def read(self, stored: Any, sizes: Sizes) -> Any:
         names = column(stored)

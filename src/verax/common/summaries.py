@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 import numpy as np
 
+from verax.common.idkeys import comparable
 from verax.common.packing import UnreadableError, dump, kind_in, load, refusing
 from verax.common.specs import SHARED, Spec, Valued, Whole
 from verax.common.stored import Sizes, mapping, read_bytes
@@ -89,8 +90,12 @@ class Summary:
     def to_values(self) -> dict[str, Any]:
         """The fields, to be stored."""
         values: dict[str, Any] = {}
-        for name, spec in specs_of(type(self)).items():
-            packed = spec.pack(getattr(self, name))
+        specs = specs_of(type(self))
+        fields = {name: getattr(self, name) for name in specs}
+        for name, spec in specs.items():
+            fields = spec.stored(name, fields, specs)
+        for name, spec in specs.items():
+            packed = spec.pack(fields[name])
             if getattr(spec, "flat", False):
                 values |= packed
             else:
@@ -299,6 +304,7 @@ _NAMES = {
     "union": _union,
     "order": _order,
     "joined_names": joined_names,
+    "comparable": comparable,
     "shape_of": _shape_of,
     "minimum": np.minimum,
     "maximum": np.maximum,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
+from verax.common.idkeys import comparable, storing_ids, to_store
 from verax.common.packing import UnreadableError
 from verax.common.specs import Array, Spec, Whole
 from verax.common.stored import Size, Sizes, column, fit, mapping, numbers, sized
@@ -154,11 +155,12 @@ class Clusters:
     cells: Cells
 
     def __add__(self, other: Clusters) -> Clusters:
-        if np.array_equal(self.labels, other.labels):
-            labels, ours = self.labels, np.arange(len(self.labels))
+        mine, others = comparable(self.labels, other.labels)
+        if np.array_equal(mine, others):
+            labels, ours = mine, np.arange(len(mine))
             theirs = ours
         else:
-            labels, place = distinct(np.concatenate([self.labels, other.labels]))
+            labels, place = distinct(np.concatenate([mine, others]))
             ours, theirs = np.split(place, [len(self.labels)])
         # In place, because both among all groups would take the memory of two more.
         both = self._among(labels, ours)
@@ -175,6 +177,10 @@ class Clusters:
 
     def to_values(self) -> dict[str, Any]:
         """The sums, to be stored."""
+        labels = to_store(self.labels)
+        if labels is not None:
+            with storing_ids("plain"):
+                return self._joined(*distinct(labels)).to_values()
         return {
             "labels": self.labels,
             "sums": self.sums.to_values(),
@@ -497,10 +503,36 @@ def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndar
 
 
 class GroupLabels(Spec):
-    """The names of groups, in order, of one kind or of two; or None."""
+    """The names of groups, in order, of one kind or of two; or None.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    ids : int | None
+        How many of the fields identify groups; None for all, 0 if they are no ids.
+    """
+
+    def __init__(self, ids: int | None = None) -> None:
         super().__init__("by label", optional=True)
+        self._ids = ids
+
+    def stored(self, name: str, values: dict[str, Any], specs: Mapping[str, Spec]) -> dict[str, Any]:
+        """The fields with the ids of groups as they are to be stored, in their order."""
+        labels = values[name]
+        stored = None if labels is None or self._ids == 0 else to_store(labels, self._ids)
+        if stored is None:
+            return values
+        different, place = distinct(stored)
+        changed = {**values, name: different}
+        for other, spec in specs.items():
+            if getattr(spec, "by", "") != name or values[other] is None:
+                continue
+            if isinstance(spec, CellsByLabel):
+                cells = values[other].relabeled(place, len(different))
+                changed[other] = Cells.merged([cells], cells.n_cells)
+            else:
+                changed[other] = np.empty_like(values[other])
+                changed[other][place] = values[other]
+        return changed
 
     def merged(self, name: str) -> str:
         return f"_{name}"
@@ -521,14 +553,12 @@ class ByLabel(Spec):
 
     def __init__(self, *shape: Size, labels: str = "labels") -> None:
         super().__init__("by label", optional=True)
-        self._shape, self._labels = ("groups", *shape), labels
+        self._shape, self.by = ("groups", *shape), labels
         self.names: Mapping[str, Any] = {"by_label": _by_label}
 
     def before(self, name: str) -> list[str]:
-        arguments = ", ".join(
-            f"{side}.{field}" for side in ("self", "other") for field in (self._labels, name)
-        )
-        return [f"_{self._labels}, _{name} = by_label({arguments})"]
+        arguments = ", ".join(f"{side}.{field}" for side in ("self", "other") for field in (self.by, name))
+        return [f"_{self.by}, _{name} = by_label({arguments})"]
 
     def merged(self, name: str) -> str:
         return f"_{name}"
@@ -548,14 +578,12 @@ class CellsByLabel(Spec):
 
     def __init__(self, n_cells: Size, *, labels: str = "labels") -> None:
         super().__init__("by label", optional=True)
-        self._n_cells, self._labels = n_cells, labels
+        self._n_cells, self.by = n_cells, labels
         self.names: Mapping[str, Any] = {"cells_by_label": _cells_by_label}
 
     def before(self, name: str) -> list[str]:
-        arguments = ", ".join(
-            f"{side}.{field}" for side in ("self", "other") for field in (self._labels, name)
-        )
-        return [f"_{self._labels}, _{name} = cells_by_label({arguments})"]
+        arguments = ", ".join(f"{side}.{field}" for side in ("self", "other") for field in (self.by, name))
+        return [f"_{self.by}, _{name} = cells_by_label({arguments})"]
 
     def merged(self, name: str) -> str:
         return f"_{name}"
@@ -586,7 +614,7 @@ def _cells_by_label(labels: Any, cells: Any, other_labels: Any, other_cells: Any
     """The cells of both by label; none where one side has none."""
     if cells is None or other_cells is None:
         return None, None
-    different, place = distinct(joined_names(labels, other_labels))
+    different, place = distinct(joined_names(*comparable(labels, other_labels)))
     n, both = len(labels), len(different)
     return different, cells.relabeled(place[:n], both) + other_cells.relabeled(place[n:], both)
 
@@ -597,7 +625,7 @@ def _by_label(labels: Any, sums: Any, other_labels: Any, other_sums: Any) -> tup
         return None, None
     if sums.shape[1:] != other_sums.shape[1:] or labels.dtype.names != other_labels.dtype.names:
         raise VeraxError("Summaries of different groups or settings cannot be merged.")
-    different, place = distinct(joined_names(labels, other_labels))
+    different, place = distinct(joined_names(*comparable(labels, other_labels)))
     # Either side has a label once.
     joined = np.zeros((len(different), *sums.shape[1:]))
     joined[place[: len(labels)]] = sums

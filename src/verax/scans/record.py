@@ -14,6 +14,7 @@ from typing import Any
 
 from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
+from verax.common.idkeys import storing_ids
 from verax.errors import InputError, Remedy
 from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries, refuse_followed
 from verax.inputs.skipping import Skipped
@@ -117,8 +118,9 @@ class Recorded(Handle):
                 remedies=[Remedy("Call the analyses that you need later, such as `evaluate`, first.")],
             )
         about = About.of(self, record.n_rows, record.skipped)
-        summaries = {name: summary.to_bytes() for name, summary in record.summaries.items()}
-        Shard(about, summaries, record.former).write(path, record.card if card is None else card)
+        with storing_ids():
+            summaries = {name: summary.to_bytes() for name, summary in record.summaries.items()}
+            Shard(about, summaries, record.former).write(path, record.card if card is None else card)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.grades import grade_scale
+from verax.common.idkeys import storing_ids
 from verax.common.paths import matching
 from verax.errors import InputError, Remedy
 from verax.inputs.handles import Handle, Recipe, RowFacts, Summaries
@@ -109,7 +110,8 @@ class SavedHandle(Handle):
             super().save(path)
             return
         about = About.of(self, self.n_rows or 0, self._skipped)
-        merged(list(self._shards.values()), about).write(path, card)
+        with storing_ids():
+            merged(list(self._shards.values()), about).write(path, card)
 
 
 def _left_out(abouts: Sequence[About]) -> Skipped | None:

@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 import realdata
 import verax as vx
 from recalibrations import MENU, drawn
-from verax.analyses.stored import _checksum
 from verax.analyses.dealing import dealt
+from verax.analyses.stored import _checksum
 from verax.wings.recalibrate.choosing import FoldedRows
 from verax.wings.recalibrate.fitting import fit
 from verax.wings.recalibrate.rows import Configuration, FittingRows

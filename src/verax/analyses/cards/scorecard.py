@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
 
 from verax.analyses.cards.container import CARD, write_summaries
 from verax.analyses.cards.lines import CardLine, KnownMeasures, line_numbers
 from verax.analyses.cards.stored import card_fields, card_values, metrics_of
 from verax.analyses.cards.table import CardTable
 from verax.common.faces import Key, Mark, Maybe
+from verax.common.idkeys import storing_ids
 from verax.common.packing import dump, load, refusing
 from verax.common.stored import inside
 from verax.common.summaries import register
@@ -166,7 +167,7 @@ class Scorecard(CardTable, MaySkip):
                 object.__setattr__(card, "judged", known.verdict)
             return card if skipped is None else card.with_skipped(Skipped.from_values(skipped))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, ids: Literal["keyed", "plain", "none"] | None = None) -> None:
         """Write the card to a file that `load` and `verax merge` read. The sums are kept, no rows.
 
         The measures in `to_dict` are kept as well. A merged card has none: they do not follow from the sums.
@@ -175,10 +176,21 @@ class Scorecard(CardTable, MaySkip):
         ----------
         path : str or path
             The file; `.verax` is the usual ending.
+        ids : {"keyed", "plain", "none"}, optional
+            How groups are named: by digests with the key of this user (the default), which parts need to be
+            merged by groups; by their names; or not at all, so that no other part can be merged by groups.
         """
         known = self.known_measures
         measures = {"measures": KnownMeasures(known, self.verdict).to_values()} if known else {}
-        write_summaries(path, {CARD: dump(self.kind, {**card_values(self, self.skipped), **measures})})
+        with storing_ids(ids):
+            values = card_values(self, self.skipped)
+        write_summaries(path, {CARD: dump(self.kind, {**values, **measures})})
+
+    @property
+    def _group_labels(self) -> Any:
+        """The names of the groups, if there are any."""
+        clusters = self.tally.clusters
+        return None if clusters is None else clusters.labels
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
         return replace(self, tally=self.tally.renumbered(rows, n_given)).with_rows(

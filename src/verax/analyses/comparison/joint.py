@@ -56,7 +56,7 @@ class JointSums(Summary, kind="losses by answering models"):
         The weight of the questions, and the weighted sum of the losses of each model.
     """
 
-    sets: Array = merges(GroupLabels())
+    sets: Array = merges(GroupLabels(ids=0))
     sums: Floats = merges(ByLabel("1+models", labels="sets"))
 
     @property

@@ -110,7 +110,7 @@ class CellSums(Summary, kind="cells of thresholds"):
 
     cells: Keyed = merges(Valued(Keyed))
     rows: int = merges(Whole())
-    labels: Any = merges(GroupLabels(), default=None)
+    labels: Any = merges(GroupLabels(ids=1), default=None)
     groups: Floats | None = merges(ByLabel(1), default=None)
 
     def _check(self) -> None:

@@ -80,6 +80,7 @@ def evaluate(
     as_json: Json = False,
     html: options.Html = None,
     save: options.Save = None,
+    ids: options.Ids = None,
 ) -> None:
     """Show the mean grade with its confidence interval, and how good confidences in answers are.
 
@@ -107,7 +108,10 @@ def evaluate(
         }
         save_grade_page(card, html, name=model, source=Path(file).name, **about)
     if save is not None:
-        card.save(save)
+        from verax.common.idkeys import saving_ids
+
+        with saving_ids(ids):
+            card.save(save)
     result = {
         "file": file,
         "taken": list(answers.taken),

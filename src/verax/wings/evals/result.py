@@ -14,6 +14,7 @@ from verax.analyses.cards.container import write_summaries
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
 from verax.common.faces import Hidden
+from verax.common.idkeys import storing_ids
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.engines.differences import PairedTally
 from verax.errors import InputError, VeraxError
@@ -174,7 +175,14 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         path : str or path
             The file; `.verax` is the usual ending.
         """
-        write_summaries(path, {_ENTRY: self._tally.to_bytes()})
+        with storing_ids():
+            write_summaries(path, {_ENTRY: self._tally.to_bytes()})
+
+    @property
+    def _group_labels(self) -> Any:
+        """The names of the groups, if there are any."""
+        losses = self._tally.whole.losses
+        return losses.first.labels if losses.tallies else None
 
     def _pilot(self, name: str | None) -> Pilot:
         """What a plan starts from: the mean grade, or a score of the confidences."""

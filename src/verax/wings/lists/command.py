@@ -66,6 +66,7 @@ def toplist(
     as_json: Json = False,
     html: options.Html = None,
     save: options.Save = None,
+    ids: options.Ids = None,
 ) -> None:
     """Score top lists, such as language-model responses.
 
@@ -74,6 +75,7 @@ def toplist(
     """
     from verax.cli.cards import CardQuestion, show_card
     from verax.cli.opening import Opened, open_files
+    from verax.common.idkeys import saving_ids
     from verax.common.paths import called
     from verax.files.joining import are_named, files_of_one_model
     from verax.scores.registry import padded_rules
@@ -93,7 +95,8 @@ def toplist(
         bootstrap=bootstrap,
         plan={"confidence": confidence, "seed": seed, "weights_are": reading.weights_are},
     )
-    show_card(rows, question, flat=True, html=html, save=save, as_json=as_json)
+    with saving_ids(ids):
+        show_card(rows, question, flat=True, html=html, save=save, as_json=as_json)
 
 
 def _truncated(handle: Any, length: int) -> Any:

@@ -108,7 +108,7 @@ class _GroupOfEach(Names):
     """The group of each row."""
 
     def pack(self, value: Groups | None) -> Any:
-        return None if value is None else value.labels[value.codes]
+        return None if value is None else super().pack(value.labels[value.codes])
 
     def read(self, stored: Any, sizes: Any) -> Groups:
         names = super().read(stored, sizes)

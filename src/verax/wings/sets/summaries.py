@@ -196,7 +196,7 @@ class SizeCounts(Summary, kind="sizes of sets"):
         The weight of the sets of each.
     """
 
-    sizes: Any = merges(GroupLabels())
+    sizes: Any = merges(GroupLabels(ids=0))
     weights: Floats = merges(ByLabel(1, labels="sizes"))
 
 
