@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import ndtr, softmax
 
 import verax as vx
 from covers.claims import Measure, claim, share_of
@@ -113,3 +113,62 @@ def conformal_covers(score: str, groups: int = 0) -> Measure:
 for score in ("lac", "aps", "rps"):
     claim(f"conformal: {score}, 60 rows", 0.8, 0.8 + 1 / 61, conformal_covers(score), 4000)
     claim(f"conformal: {score}, 60 rows in 20 groups", 0.8, 0.9, conformal_covers(score, 20), 4000)
+
+
+@dataclass(frozen=True)
+class Calibrating:
+    """Scores of calibration rows whose coverage at a threshold is known, at level 0.88.
+
+    Attributes
+    ----------
+    kind : str
+        "equal", "weights" (gamma of shape 1.5), "weights of large scores", "ties" or "groups".
+    n : int
+        The number of rows.
+    groups : int
+        The number of groups, of geometric sizes, whose scores share a normal effect.
+    """
+
+    kind: str
+    n: int
+    groups: int = 0
+
+    def inside(self, rng: np.random.Generator) -> bool:
+        """Whether the coverage among new rows lies in the range that is printed."""
+        u, options = rng.random(self.n), {}
+        if self.kind == "weights":
+            options = {"weights": rng.gamma(1.5, size=self.n)}
+        elif self.kind == "weights of large scores":
+            # Rows are drawn with a density that falls with the score, and weights undo this.
+            u = 1 - np.sqrt(1 - u * (1 - 0.2**2))
+            options = {"weights": 1 / (1 - u)}
+            u = u / 0.8
+        elif self.kind == "groups":
+            code = np.repeat(np.arange(self.groups), rng.geometric(self.groups / self.n, self.groups))
+            z = rng.normal(0, np.sqrt(0.15), self.groups)[code] + rng.normal(0, np.sqrt(0.85), len(code))
+            u, options = ndtr(z), {"groups": code}
+        s = np.round(15 * u) / 15 if self.kind == "ties" else u
+        s = 0.01 + 0.98 * s
+        p = np.column_stack([1 - s, s])
+        found = vx.conformal(np.zeros(len(s), int), p, level=0.88, **options)
+        at = (found.threshold - 0.01) / 0.98
+        covered = min(1.0, at + 0.5 / 15) if self.kind == "ties" else at
+        low, high = found.expected_coverage
+        return bool(low <= covered <= high)
+
+
+def in_its_range(setting: Calibrating) -> Measure:
+    """How often the coverage among new rows lies in the printed range."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        return share_of([setting.inside(np.random.default_rng([seed, i])) for i in range(replications)])
+
+    return measure
+
+
+for n in (120, 700):
+    for kind in ("equal", "weights", "weights of large scores", "ties"):
+        claim(f"conformal range: {kind}, {n} rows", 0.92, 1.0, in_its_range(Calibrating(kind, n)), 600)
+for n_groups in (35, 120):
+    setting = Calibrating("groups", 12 * n_groups, n_groups)
+    claim(f"conformal range: {n_groups} unequal groups", 0.92, 1.0, in_its_range(setting), 600)
