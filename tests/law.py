@@ -231,7 +231,7 @@ TABLE = {
     "score_map": Asked(vx.diagrams.score_map, {"ordered": True}, models=2, takes=DENSE),
     "smooth_ece": Asked(vx.smooth_ece),
     "smooth_ece of classes": Asked(vx.smooth_ece, {"kind": "classwise"}, takes=DENSE),
-    "subgroups": Asked(vx.subgroups, {"bootstrap": 20, "least": 1}, named={"by": "site"}),
+    "subgroups": Asked(vx.subgroups, {"least": 1}, named={"by": "site"}),
     "top_k_error": Asked(vx.top_k_error, {"k": 2}, takes=LISTS),
     "worst": Asked(vx.worst, {"n": 7}, named={"ids": None}),
 }

@@ -77,7 +77,7 @@ ANALYSES = {
     "selective": lambda rows: vx.selective(rows, by="entropy", metric="accuracy"),
     "decompose": lambda rows: vx.decompose(rows, rule="rps"),
     "reliability": lambda rows: vx.reliability(rows),
-    "subgroups": lambda rows: vx.subgroups(rows, by="site", rule="rps", bootstrap=0),
+    "subgroups": lambda rows: vx.subgroups(rows, by="site", rule="rps"),
     "components": lambda rows: vx.decompose(rows, rule="brier", bootstrap=20),
     "slopes": lambda rows: vx.calibration_slope(rows),
     "risk": lambda rows: vx.risk_coverage(rows, rule="rps", bootstrap=20),

@@ -52,7 +52,7 @@ RESULTS = {
     "RiskCoverage": (lambda: vx.risk_coverage(Y, P), None),
     "RetentionCurve": (lambda: vx.retention(Y, P, rule="rps", metric="accuracy", bootstrap=20), 21),
     "RetentionCurves": (lambda: vx.retention(Y, P, rule=["rps", "brier"], metric="accuracy"), 42),
-    "Subgroups": (lambda: vx.subgroups(Y, P, by=BY, bootstrap=0), 3),
+    "Subgroups": (lambda: vx.subgroups(Y, P, by=BY), 3),
     "Worst": (lambda: vx.worst(Y, P, rule="rps", n=7), 7),
     "Certificate": (lambda: vx.certify("brier", n_classes=3), 7),
     "Landscape": (lambda: vx.diagrams.landscape("sa_rps", truth=[0.5, 0.2, 0.3]), 16471),

@@ -86,8 +86,6 @@ class _Settings:
     fewest_cells: int = 256
     # Entries of lists from which statements are counted in cells: sorting them takes much longer.
     entries_in_cells_from: int = 2**22
-    # Probabilities that further draws may look at, for all subgroups of a model together.
-    subgroup_draws: float = 1e8
     # Cells from which rows are drawn instead of counts of cells, several times as fast.
     rows_drawn_from: int = 2**14
     # Groups that are each left out by the jackknife. Of more, those above a share of the weight are; the

@@ -362,7 +362,7 @@ def any_difference(n_subgroups: int) -> Measure:
             x = rng.normal(size=60 * n_subgroups)
             y = (rng.random(len(x)) < expit(x)).astype(int)
             models = {name: expit(x + 0.7 * rng.normal(size=len(x))) for name in "abc"}
-            parts = vx.subgroups(y, models, by=np.arange(len(x)) % n_subgroups, rule="brier", bootstrap=0)
+            parts = vx.subgroups(y, models, by=np.arange(len(x)) % n_subgroups, rule="brier")
             gaps = [d for each in parts.comparisons.values() for d in each.differences["brier"]]
             found.append(any(d.p_adjusted <= 0.05 for d in gaps))
         return share_of(found)

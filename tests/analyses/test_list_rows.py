@@ -256,7 +256,7 @@ def test_subgroups_of_lists_are_cards_of_their_rows():
     by, weights = np.arange(300) % 3, rng.random(300) + 0.5
     lists = vx.TopLists.from_dicts([{c: row[c] for c in (0, 1, 5)} for row in p], n_classes=12)
     assert lists.n_invalid
-    found = vx.subgroups(y, {"lists": lists, "rows": p}, by=by, bootstrap=0, weights=weights)
+    found = vx.subgroups(y, {"lists": lists, "rows": p}, by=by, weights=weights)
     losses = dense_losses(vx.brier, y, lists)
     for label in range(3):
         part = by == label
@@ -273,5 +273,5 @@ def test_subgroups_of_lists_are_cards_of_their_rows():
     assert "lists are invalid" in repr(found)
     frame = found.to_frame()
     assert frame["mean"].tolist()[0] == found[0, "lists"].card["brier"]
-    tested = vx.subgroups(y, lists, by=by, bootstrap=20).lines
+    tested = vx.subgroups(y, lists, by=by).lines
     assert all(line.p_value is not None for line in tested)

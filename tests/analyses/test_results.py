@@ -77,7 +77,7 @@ RESULTS = {
     "retention": lambda: vx.retention(Y, P, rule="brier", metric="qwk", bootstrap=5),
     "retentions": lambda: vx.retention(Y, P, rule=["brier", "rps"], metric=["qwk", "ec"]),
     "risk": lambda: vx.risk_coverage(Y, P, groups=GROUPS),
-    "subgroups": lambda: vx.subgroups(Y, MODELS, by=np.arange(N) % 2, bootstrap=20, least=10),
+    "subgroups": lambda: vx.subgroups(Y, MODELS, by=np.arange(N) % 2, least=10),
     "subgroups of lists": lambda: vx.subgroups(Y, LISTS, by=np.array(["x", "y"])[np.arange(N) % 2], least=10),
     "rank": lambda: vx.roc_auc(Y, Q),
     "ranks": lambda: vx.c_index(Y, MODELS, groups=GROUPS),

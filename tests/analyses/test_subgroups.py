@@ -13,7 +13,6 @@ import pytest
 import verax as vx
 from cases import forecasts
 from scattered import Scattered
-from verax.analyses.subgroups.analysis import Chance
 from verax.inputs import breakdown
 
 
@@ -27,7 +26,7 @@ def calibrated(n, seed=0):
 def test_each_subgroup_has_its_own_card_and_decomposition():
     y, p = forecasts(300, 4, ties=False)
     site = np.array(["a", "b", "c"])[np.arange(300) % 3]
-    found = vx.subgroups(y, p, by=site, ordered=True, bootstrap=20)
+    found = vx.subgroups(y, p, by=site, ordered=True)
     assert list(found) == ["a", "b", "c"]
     for label, line in found.items():
         rows = site == label
@@ -42,7 +41,7 @@ def test_only_what_is_miscalibrated_stands_out():
     site = np.repeat(["one", "two", "three"], 300)
     wrong = site == "two"
     y[wrong] = rng.random(300) < q[wrong] ** 2.5
-    found = vx.subgroups(y, q, by=pd.Series(site, name="site"), bootstrap=200)
+    found = vx.subgroups(y, q, by=pd.Series(site, name="site"))
     assert [line.label for line in found.flagged] == ["two"]
     assert found["two"].p_adjusted >= found["two"].p_value
     text = repr(found)
@@ -57,7 +56,7 @@ def test_chance_alone_is_rarely_flagged(runs, most):
     flags = 0
     for seed in range(runs):
         y, q, _ = calibrated(240, seed)
-        flags += bool(vx.subgroups(y, q, by=np.arange(240) % 4, bootstrap=60).flagged)
+        flags += bool(vx.subgroups(y, q, by=np.arange(240) % 4).flagged)
     assert flags <= most
 
 
@@ -66,7 +65,7 @@ def test_several_models_are_compared_in_each_subgroup():
     noisy = np.clip(q + 0.3 * rng.normal(size=600), 0.01, 0.99)
     site = np.repeat(["north", "south"], 300)
     models = {"good": q, "noisy": np.where(site == "north", noisy, q)}
-    found = vx.subgroups(y, models, by=site, bootstrap=50)
+    found = vx.subgroups(y, models, by=site)
     assert set(found) == {(s, m) for s in ("north", "south") for m in models}
     north = found.comparisons["north"].difference("good", "noisy")
     rows = site == "north"
@@ -83,7 +82,7 @@ def test_differences_between_models_are_corrected_for_all_subgroups():
     y, q, rng = calibrated(400)
     noise = {"a": 0.0, "b": 0.1, "c": 0.6}
     models = {name: np.clip(q + s * rng.normal(size=400), 0.01, 0.99) for name, s in noise.items()}
-    found = vx.subgroups(y, models, by=np.arange(400) % 4, bootstrap=0)
+    found = vx.subgroups(y, models, by=np.arange(400) % 4)
     gaps = [d for each in found.comparisons.values() for d in each.differences["brier"]]
     order = sorted(gaps, key=lambda d: d.p_value)
     steps = np.maximum.accumulate([(12 - i) * d.p_value for i, d in enumerate(order)])
@@ -93,7 +92,7 @@ def test_differences_between_models_are_corrected_for_all_subgroups():
         letters = {model.name: set(model.letters) for model in each.models["brier"]}
         for d in each.differences["brier"]:
             assert bool(letters[d.a] & letters[d.b]) == (d.p_adjusted > 0.05)
-    of_many = vx.subgroups(y, models, by=np.arange(400) % 4, bootstrap=0, among=40)
+    of_many = vx.subgroups(y, models, by=np.arange(400) % 4, among=40)
     least = min(d.p_adjusted for each in of_many.comparisons.values() for d in each.differences["brier"])
     assert least == pytest.approx(min(1.0, 120 * order[0].p_value))
 
@@ -102,43 +101,27 @@ def test_the_best_model_is_told_by_p_values():
     """A model that differs from all others is best, whatever the letters of the others."""
     y, q, rng = calibrated(400)
     models = {"good": q, "bad": np.clip(q + 0.4 * rng.normal(size=400), 0.01, 0.99)}
-    found = vx.subgroups(y, models, by=np.zeros(400, int), bootstrap=20)
+    found = vx.subgroups(y, models, by=np.zeros(400, int))
     assert found.comparisons[0].leader() == "good"
-    (tied,) = vx.subgroups(y, {"a": q, "b": q}, by=np.zeros(400, int), bootstrap=20).comparisons.values()
+    (tied,) = vx.subgroups(y, {"a": q, "b": q}, by=np.zeros(400, int)).comparisons.values()
     assert tied.leader() is None
 
 
 @pytest.mark.parametrize("m", [9, 24])
 def test_any_number_of_subgroups_can_be_flagged(m):
-    """More subgroups than draws: p-values beyond the draws come from a fitted tail."""
+    """P-values have no floor, however many subgroups there are."""
     y, q, rng = calibrated(80 * m)
     site = np.repeat(np.arange(m), 80)
     wrong = site == 7
     y[wrong] = rng.random(80) < q[wrong] ** 4
-    found = vx.subgroups(y, q, by=site, rules=["brier"], bootstrap=20)
+    found = vx.subgroups(y, q, by=site, rules=["brier"])
     assert [line.label for line in found.flagged] == [7]
     said = "The model is significantly miscalibrated in the subgroup 7 (p < 0.0001, tested at 1%)."
     assert said in found.verdict
     assert found.verdict in repr(found)
     with pytest.warns(DeprecationWarning, match="a property now"):
         assert found.verdict() == found.verdict
-    assert not any(line.undecided for line in found.lines)
-
-
-def test_what_cannot_be_decided_is_not_called_calibrated(change):
-    change(subgroup_draws=0.0)
-    y, q, _ = calibrated(20 * 40)
-    found = vx.subgroups(y, q, by=np.repeat(np.arange(40), 20), bootstrap=10, rules=["brier"])
-    assert any(line.undecided for line in found.lines)
-    assert found.verdict.startswith("Undecided")
-
-
-def test_p_values_far_beyond_the_draws_are_not_too_small():
-    """The tail that is fitted to a hundred draws, against thousands of draws of a calibrated forecast."""
-    y, q, _ = calibrated(80)
-    draws = vx.decompose(y, q, rule="brier", bootstrap=1500).whole.calibrated
-    found = [Chance(x, draws[:100], 0.2).tail for x in np.sort(draws)[-15:]]
-    assert all(p >= (15 - i) / 1500 for i, p in enumerate(found))
+    assert found[7].p_value < 1e-6
 
 
 def test_subgroups_that_are_the_groups():
@@ -160,37 +143,22 @@ def test_labels_classes_and_groups():
     labels = np.array(names)[y]
     patients = np.arange(200) // 2
     found = vx.subgroups(
-        labels, p, by=np.arange(200) // 100, classes=names, rule="rps", groups=patients, bootstrap=20
+        labels, p, by=np.arange(200) // 100, classes=names, rule="rps", groups=patients
     )
     line = found[0]
     assert line.card["rps"] == pytest.approx(vx.rps(y[:100], p[:100]))
     assert line.card.n_groups == 50
-    # More draws than the decomposition has make the p-value smaller, not larger.
-    assert 0 < line.p_value <= line.decomposition.p_value
+    assert 0 < line.p_value < 1
     assert found.untested == ""
-    # Log scores of groups have no draws of outcomes, so calibration is not tested.
-    untested = vx.subgroups(
-        labels, p, by=np.arange(200) // 100, classes=names, rule="log_score", groups=patients, bootstrap=20
-    )
-    line = untested[0]
-    assert (line.p_value, line.p_adjusted, line.stands_out) == (None, None, False)
-    assert "rows of a group belong together" in untested.untested
-    assert untested.verdict == untested.untested
-    low, high = line.decomposition.intervals["miscalibration"]
-    assert f", {low:.4f} to {high:.4f})" in repr(untested)
-    without = vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=0)
-    assert without.untested
-    assert without.verdict == without.untested
-    assert vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=5).untested == ""
     text = vx.subgroups(
-        ["lo", "hi"] * 50, p[:100, :2], by=[0, 1] * 50, classes=["lo", "hi"], normalize=True, bootstrap=5
+        ["lo", "hi"] * 50, p[:100, :2], by=[0, 1] * 50, classes=["lo", "hi"], normalize=True
     )
     assert len(text) == 2
 
 
 def test_out():
     y, q, _ = calibrated(80)
-    found = vx.subgroups(y, q, by=[True, False] * 40, bootstrap=10)
+    found = vx.subgroups(y, q, by=[True, False] * 40)
     assert len(json.loads(json.dumps(found.to_dict()))["subgroups"]) == 2
     assert found._repr_html_().count("<table>") == 1
 
@@ -223,7 +191,7 @@ def test_small_subgroups_are_named():
 
 def test_rules_on_the_cards():
     y, q, _ = calibrated(80)
-    found = vx.subgroups(y, q, by=[0, 1] * 40, rules=["log_score", "spherical"], bootstrap=2)
+    found = vx.subgroups(y, q, by=[0, 1] * 40, rules=["log_score", "spherical"])
     assert list(found[0].card.scores) == ["brier", "log_score", "spherical"]
 
 
@@ -232,9 +200,9 @@ def test_rows_stay_in_the_precision_they_came_in():
     rng = np.random.default_rng(3)
     p = (rng.dirichlet(np.ones(3), 80) * 1.00002).astype(np.float32)
     y = rng.integers(0, 3, 80)
-    found = vx.subgroups(y, p, by=[0, 1] * 40, bootstrap=10)
+    found = vx.subgroups(y, p, by=[0, 1] * 40)
     assert found[0].card["brier"] == pytest.approx(vx.brier(y[::2], p[::2]), rel=1e-12)
-    logits = vx.subgroups(y, np.log(p), by=[0, 1] * 40, bootstrap=10, logits=True)
+    logits = vx.subgroups(y, np.log(p), by=[0, 1] * 40, logits=True)
     assert logits[1].card["log_score"] == pytest.approx(
         vx.log_score(y[1::2], np.log(p[1::2]), logits=True), rel=1e-12
     )
@@ -244,7 +212,7 @@ def test_weights_count_as_copies():
     rng = np.random.default_rng(4)
     y, q, w = rng.random(90) < 0.5, rng.random(90), rng.integers(1, 4, 90)
     by = np.arange(90) % 2
-    found = vx.subgroups(y, q, by=by, weights=w, bootstrap=10)
+    found = vx.subgroups(y, q, by=by, weights=w)
     for label in (0, 1):
         rows = np.repeat(np.flatnonzero(by == label), w[by == label])
         assert found[label].card["brier"] == pytest.approx(vx.brier(y[rows], q[rows]), rel=1e-12)
@@ -257,7 +225,7 @@ def test_rows_of_a_subgroup_stay_in_order_of_time():
     noise = np.cumsum(rng.normal(0, 0.05, (400, 2)), axis=0) % 0.9 + 0.05
     models, y = {"a": noise[:, 0], "b": noise[:, 1]}, rng.integers(0, 2, 400)
     site = np.arange(400) % 2
-    found = vx.subgroups(y, models, by=site, time_ordered=True, bootstrap=0)
+    found = vx.subgroups(y, models, by=site, time_ordered=True)
     for label, comparison in found.comparisons.items():
         rows = site == label
         alone = vx.compare(
@@ -268,7 +236,7 @@ def test_rows_of_a_subgroup_stay_in_order_of_time():
         assert replace(ours, p_adjusted=pair.p_adjusted) == pair
         # Corrected for the pairs of all subgroups.
         assert ours.p_adjusted >= pair.p_adjusted
-    independent = vx.subgroups(y, models, by=site, bootstrap=0)
+    independent = vx.subgroups(y, models, by=site)
     for label, comparison in independent.comparisons.items():
         narrow, wide = (c.differences["brier"][0].interval for c in (comparison, found.comparisons[label]))
         assert wide.high - wide.low > narrow.high - narrow.low
@@ -280,14 +248,14 @@ def test_holm_counts_the_subgroups_that_are_not_here():
     y, q, rng = calibrated(600)
     site = np.repeat(["one", "two", "three"], 200)
     y[200:400] = rng.random(200) < q[200:400] ** 3
-    asked = {"by": site, "bootstrap": 40, "rules": ["brier"]}
+    asked = {"by": site, "rules": ["brier"]}
     alone, among = vx.subgroups(y, q, **asked), vx.subgroups(y, q, **asked, among=40)
     assert alone["two"].stands_out
-    # What all subgroups show together has the weight of all 40.
-    smallest, together = min(line.p_value for line in among.lines), among.pooled["model"].p_value
-    factor = 40 if together / 40 < smallest else 80
-    expected = max(factor * smallest, 2 * together if factor == 40 else 0.0)
+    # Half of the level is for what all subgroups show together, and subgroups that are not here keep it.
+    smallest, together = min(line.p_value for line in among.lines), among.pooled["model"].p_whole
+    expected = min(2 * 40 * smallest, max(40 * smallest, 2 * together))
     assert min(line.p_adjusted for line in among.lines) == pytest.approx(min(1.0, expected))
+    assert among.pooled["model"].p_adjusted == pytest.approx(min(1.0, 4 * among.pooled["model"].p_value))
     with pytest.raises(vx.InputError, match="among"):
         vx.subgroups(y, q, by=site, among=2)
 
@@ -301,7 +269,7 @@ def test_subgroups_in_parts_are_those_in_memory(lists):
     y = rng.integers(0, 3, 150)
     q = vx.TopLists.from_probabilities(p, 2) if lists else p
     site = np.repeat(["a", "b", "c"], 50)
-    asked = {"rules": ["brier"], "bootstrap": 5}
+    asked = {"rules": ["brier"]}
     for own in ({}, {"groups": site}, {"groups": np.arange(150) // 5})[int(lists) :]:
         exact = vx.subgroups(y, q, by=site, **own, **asked)
         found = vx.subgroups(Scattered(y, q, by=site, **own), by="by", **asked)
@@ -343,10 +311,10 @@ def test_subgroups_of_parts_share_the_number_of_forecasts_that_are_told_apart(ch
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(3), 900)
     y, site = rng.integers(0, 3, 900), rng.integers(0, 3, 900)
-    exact = vx.subgroups(y, q, by=site, bootstrap=0)
+    exact = vx.subgroups(y, q, by=site)
     change(exact_up_to=1500)
     found = [
-        vx.subgroups(Scattered(y, q, by=site, n_parts=n, seed=n), by="by", bootstrap=0).lines for n in (1, 6)
+        vx.subgroups(Scattered(y, q, by=site, n_parts=n, seed=n), by="by").lines for n in (1, 6)
     ]
     for one, several, whole in zip(*found, exact.lines, strict=True):
         parts = [line.decomposition.whole for line in (one, several, whole)]
@@ -374,10 +342,10 @@ def test_subgroups_of_files_do_not_depend_on_the_number_of_threads(tmp_path, cha
         seen.clear()
         change(cores=threads)
         handle = vx.scan(tmp_path / "rows.parquet", target="label", by="site")
-        found.append(vx.subgroups(handle, by="site", bootstrap=30))
+        found.append(vx.subgroups(handle, by="site"))
         assert len(seen) > 2 or threads == 1
     assert found[0].to_dict() == found[1].to_dict()
-    memory = vx.subgroups(y, p, by=rows["site"], bootstrap=0)
+    memory = vx.subgroups(y, p, by=rows["site"])
     for label, line in memory.items():
         assert found[1][label].card["brier"] == pytest.approx(line.card["brier"], abs=1e-12)
         ours, theirs = found[1][label].decomposition, line.decomposition

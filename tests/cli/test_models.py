@@ -159,13 +159,6 @@ def test_the_terminal_and_the_report_say_the_same_of_subgroups(folder):
         assert ("Each subgroup is one group" in page) == bool(options)
 
 
-def test_the_draws_of_subgroups(folder):
-    one = ("evaluate", folder / "a.parquet", *ORDER, "--by", "site")
-    found = json.loads(verax(*one, "--bootstrap", 0, "--json").stdout)["subgroups"]["site"]
-    assert found["untested"]
-    assert found["verdict"] == found["untested"]
-
-
 def test_worst_is_the_library(folder):
     arguments = ("worst", folder / "a.parquet", *ORDER, "--ordered", "--id", "scan", "-n", 7)
     found = json.loads(verax(*arguments, "--json").stdout)

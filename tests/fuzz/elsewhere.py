@@ -208,7 +208,7 @@ def _without(options: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _subgroups(*a: Any, by: Any = "by", **o: Any) -> Any:
-    return vx.subgroups(*a, by=by, least=1, bootstrap=0, **o)
+    return vx.subgroups(*a, by=by, least=1, **o)
 
 
 def attempt(rng: np.random.Generator) -> None:

@@ -465,7 +465,7 @@ def _of_columns(make: Any, y: Any, p_0: Any, weights: Any, groups: Any, by: Any)
         return None
     named = {name: name for name in columns if name != "y"}
     if by is not None:
-        return vx.subgroups(vx.scan(table, target="y", **named), by="by", least=1, bootstrap=0)
+        return vx.subgroups(vx.scan(table, target="y", **named), by="by", least=1)
     return vx.evaluate(vx.scan(table, target="y", **named))
 
 

@@ -51,7 +51,7 @@ CALLS = {
     "worst": (lambda y, p, **o: vx.worst(y, p, rule="brier", **o), ("n", "ids")),
     "ece": (lambda y, p, **o: vx.ece(y, p, **o), ("bins", "kind", "binning")),
     "subgroups": (
-        lambda y, p, **o: vx.subgroups(y, p, **{"by": np.arange(N) // 12, "bootstrap": 0, "least": 2, **o}),
+        lambda y, p, **o: vx.subgroups(y, p, **{"by": np.arange(N) // 12, "least": 2, **o}),
         ("least", "costs"),
     ),
     "to_frame": (lambda y, p, **o: vx.evaluate(y, p, bootstrap=2).to_frame(**o), ("kind",)),

@@ -82,6 +82,6 @@ def test_invalid_rows_are_named_by_their_numbers_among_all():
     y, p = forecasts(300, 3)
     p[170] = 0.9
     with pytest.raises(vx.InputError) as caught:
-        vx.subgroups(y, p, by=np.arange(300) % 5, bootstrap=0)
+        vx.subgroups(y, p, by=np.arange(300) % 5)
     assert caught.value.rows == (170,)
     assert caught.value.argument == "p"

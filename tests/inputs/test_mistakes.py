@@ -24,28 +24,28 @@ def scanned(**options):
 
 
 def test_a_list_with_one_column_is_that_column():
-    one = vx.subgroups(scanned(by="site"), by="site", bootstrap=0)
-    assert vx.subgroups(scanned(by="site"), by=["site"], bootstrap=0) == one
-    here = vx.subgroups(Y, P, by={"site": SITE}, bootstrap=0)
+    one = vx.subgroups(scanned(by="site"), by="site")
+    assert vx.subgroups(scanned(by="site"), by=["site"]) == one
+    here = vx.subgroups(Y, P, by={"site": SITE})
     assert here.by == "site"
     assert [line.label for line in here.lines] == ["north", "south"]
     for given in (TABLE[["site"]], [TABLE["site"]]):
-        assert vx.subgroups(Y, P, by=given, bootstrap=0) == here
+        assert vx.subgroups(Y, P, by=given) == here
 
 
 def test_two_columns_of_subgroups_are_crossed():
     pairs = [f"{a} {b}" for a, b in zip(SITE, SEX, strict=True)]
-    joined = vx.subgroups(Y, P, by=pairs, bootstrap=0)
+    joined = vx.subgroups(Y, P, by=pairs)
     for given in ([SITE, SEX], {"site": SITE, "sex": SEX}, TABLE[["site", "sex"]]):
-        found = vx.subgroups(Y, P, by=given, bootstrap=0)
+        found = vx.subgroups(Y, P, by=given)
         assert [" ".join(line.label) for line in found.lines] == [line.label for line in joined.lines]
         assert [line.card["brier"] for line in found.lines] == [line.card["brier"] for line in joined.lines]
     assert found.by == "site and sex"
     holes = P.copy()
     holes[3] = np.nan
-    skipped = vx.subgroups(Y, holes, by=[SITE, SEX], bootstrap=0, invalid="skip")
+    skipped = vx.subgroups(Y, holes, by=[SITE, SEX], invalid="skip")
     rows = np.delete(np.arange(N), 3)
-    alone = vx.subgroups(Y[rows], P[rows], by=[SITE[rows], SEX[rows]], bootstrap=0)
+    alone = vx.subgroups(Y[rows], P[rows], by=[SITE[rows], SEX[rows]])
     assert [line.card["brier"] for line in skipped.lines] == [line.card["brier"] for line in alone.lines]
 
 

@@ -118,5 +118,5 @@ def test_one_cost_of_deferral_may_be_a_0d_array():
 def test_integers_beyond_64_bits_may_name_subgroups_of_a_handle():
     labels = np.array([2**64 - 1, 2**64 - 1, 5, 5], np.uint64)
     columns = {"y": Y, "by": labels} | {f"p_{i}": P[:, i] for i in range(3)}
-    found = vx.subgroups(vx.scan(pa.table(columns), by="by"), by="by", least=1, bootstrap=0)
+    found = vx.subgroups(vx.scan(pa.table(columns), by="by"), by="by", least=1)
     assert [line.label for line in found.lines] == [5, 2**64 - 1]

@@ -59,7 +59,7 @@ EXTRA = {
     "retention": {"rule": "brier", "metric": "accuracy"},
     "raters": {"raters": "columns", "ids": np.arange(N) + 1000},
     "evaluate_sets": {"level": 0.8},
-    "subgroups": {"by": np.array(["a", "b"])[np.arange(N) % 2], "bootstrap": 0},
+    "subgroups": {"by": np.array(["a", "b"])[np.arange(N) % 2]},
     "worst": {"rule": "brier", "ids": np.arange(N) + 1000},
 }
 
@@ -159,7 +159,7 @@ def test_missing_outcomes_groups_weights_and_subgroups():
     by = np.array(["u", "v"], dtype=object)[np.arange(N) % 2]
     by[15] = None
     found = vx.subgroups(
-        labels, p, by=by, classes=["a", "b", "c"], groups=groups, weights=weights, invalid="skip", bootstrap=0
+        labels, p, by=by, classes=["a", "b", "c"], groups=groups, weights=weights, invalid="skip"
     )
     assert found.skipped.rows == (3, 9, 13, 15)
     assert list(found.skipped.reasons) == [

@@ -161,7 +161,7 @@ def test_no_invalid_list_has_no_interval_over_groups():
 def test_subgroups_of_lists_are_on_the_page():
     y, lists, _, _ = made()
     by = np.repeat(["north", "south <b>"], 200)
-    found = vx.subgroups(y, lists["honest"], by=by, bootstrap=0)
+    found = vx.subgroups(y, lists["honest"], by=by)
     # The same as those that the report finds.
     own = Report.of(y, lists["honest"], by={"site": by}).subgroups["site"]
     assert own["north"].card["padded(brier)"] == pytest.approx(found["north"].card["brier"], rel=1e-12)

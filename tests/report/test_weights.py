@@ -21,7 +21,7 @@ def test_the_report_and_subgroups_have_the_intervals_of_the_card(weights_are):
     assert found.scores["brier"].interval == card.scores["brier"].interval
     assert found.metrics["accuracy"].interval == card.metrics["accuracy"].interval
     site = np.repeat(["a", "b"], 60)
-    part = vx.subgroups(y, p, by=site, weights=weights, weights_are=weights_are, bootstrap=0)["a"].card
+    part = vx.subgroups(y, p, by=site, weights=weights, weights_are=weights_are)["a"].card
     first = vx.evaluate(y[:60], p[:60], weights=weights[:60], weights_are=weights_are)
     assert part.scores["brier"].interval == first.scores["brier"].interval
 

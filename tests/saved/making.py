@@ -107,7 +107,7 @@ DENSE: dict[str, Callable[[Any], Any]] = {
     "c index": vx.c_index,
     "net benefit": vx.net_benefit,
     "murphy": vx.diagrams.murphy,
-    "subgroups": lambda handle: vx.subgroups(handle, by="site", rule="brier", least=1, bootstrap=4),
+    "subgroups": lambda handle: vx.subgroups(handle, by="site", rule="brier", least=1),
 }
 REPORT: dict[str, Callable[[Any], Any]] = {"report": lambda handle: Report.of(handle)}
 CARDS = ("plain", "costs", "two ways", "skipped")

@@ -55,18 +55,16 @@ EXCEPT = {
         (name, "saved and merged"): (
             {
                 *("band", "caution", "corrected", "expected_miscalibration", "intervals", "p_adjusted"),
-                *("p_is_bound", "p_value", "stands_out", "undecided", "untested", "verdict"),
-                *("findings", "next_step"),
+                *("p_is_bound", "p_value", "verdict", "findings", "next_step"),
             },
             "draws of groups and intervals take another pass over the rows",
         )
-        for name in ("decompose with intervals", "reliability", "subgroups")
+        for name in ("decompose with intervals", "reliability")
     },
 }
 # Of parts, the page ranks rows by one uncertainty score only.
 EXCEPT["Report.of", "many parts"] = {"row", "selective"}, "rows are known by ids"
-_drawn, _why = EXCEPT["subgroups", "saved and merged"]
-EXCEPT["subgroups", "saved and merged"] = {*_drawn, "model"}, f"{_why}; saved models have names"
+EXCEPT["subgroups", "saved and merged"] = {"model"}, "saved models have names"
 PLACES = "folds follow the order of rows, and shards know only their own"
 CROSS_VALIDATED = ("fit_combination", "recalibrate", "refinement")
 # Results that differ, and why.
@@ -226,7 +224,6 @@ def test_a_case_of_several_raters_is_one_row(name):
 # Where repeated rows give other numbers than counts, and why.
 COUNTS_DIFFER = {
     **dict.fromkeys(("retention", "selective"), "draws follow the number of rows"),
-    "subgroups": "draws of groups are of cells, whose number follows that of the rows",
 }
 # Advice on how many rows to collect speaks of rows that count as often as these.
 ADVICE = ("verdict", "findings", "next_step", "undecided")

@@ -31,7 +31,7 @@ def analyses(source, *, report=False, **options):
         "compare": vx.compare(both, rule=["brier", "log_score"], reference="uniform"),
         "curve": vx.retention(one, rule="brier", metric="coverage", removed=[0, 0.1]),
         "decompose": vx.decompose(one, rule="brier"),
-        "subgroups": vx.subgroups(one, by="site", bootstrap=0),
+        "subgroups": vx.subgroups(one, by="site"),
         **({"report": Report.of(both)} if report else {}),
     }
 

@@ -237,7 +237,7 @@ def test_shards_without_names_merge_whatever_their_files_are_called(shards, tmp_
     """Comparisons and subgroups, whose summaries know models by name; curves of ranks are refused as such."""
     asks = {
         "compare": lambda handle: vx.compare(handle, rule="brier", reference="uniform"),
-        "subgroups": lambda handle: vx.subgroups(handle, by="site", rule="brier", bootstrap=10),
+        "subgroups": lambda handle: vx.subgroups(handle, by="site", rule="brier"),
         "net_benefit": lambda handle: vx.net_benefit(handle, thresholds=[0.2, 0.5]),
     }
     files = []

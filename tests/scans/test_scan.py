@@ -192,7 +192,7 @@ def test_subgroups_are_those_in_memory(table, rows, tmp_path, models):
     site = np.array(["north", "south", "west"])[rng.integers(0, 3, len(y))]
     papq.write_table(table.append_column("site", pa.array(site)), tmp_path / "s.parquet", row_group_size=700)
     handle = vx.scan(tmp_path / "s.parquet", probs=models, classes=CLASSES, by="site")
-    found = vx.subgroups(handle, by="site", ordered=True, bootstrap=20)
+    found = vx.subgroups(handle, by="site", ordered=True)
     forecasts = {"a": p, "b": p[:, ::-1]}
     memory = vx.subgroups(
         np.array(CLASSES)[y],
@@ -200,7 +200,6 @@ def test_subgroups_are_those_in_memory(table, rows, tmp_path, models):
         by=site,
         classes=CLASSES,
         ordered=True,
-        bootstrap=20,
     )
     assert list(found) == list(memory)
     for own, other in zip(found.lines, memory.lines, strict=True):
@@ -209,6 +208,7 @@ def test_subgroups_are_those_in_memory(table, rows, tmp_path, models):
         assert ours.score == pytest.approx(theirs.score, rel=1e-12)
         assert 0 <= theirs.miscalibration - ours.miscalibration + 1e-12 <= ours.within + 2e-12
         assert own.stands_out == other.stands_out
+        assert own.p_value == pytest.approx(other.p_value, rel=0.01)
     for label, comparison in memory.comparisons.items():
         assert near(found.comparisons[label].to_dict(stored=False), comparison.to_dict(stored=False))
     with pytest.raises(vx.InputError, match="scan"):

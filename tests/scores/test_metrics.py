@@ -314,7 +314,7 @@ MATRIX = [[0, 1, 2], [1, 0, 1], [3, 1, 0]]
         lambda y, p, _: vx.retention(y, p, rule="brier", metric="ec", costs="zero_one"),
         lambda y, p, _: vx.retention(y, p, rule="brier", metric=["accuracy", "macro_f1", "kappa"]),
         lambda y, p, _: vx.selective(y, p, metric="accuracy", decision_costs=MATRIX),
-        lambda y, p, by: vx.subgroups(y, p, by=by, costs=MATRIX, bootstrap=2),
+        lambda y, p, by: vx.subgroups(y, p, by=by, costs=MATRIX),
     ],
 )
 def test_what_does_not_depend_on_the_order_needs_none(call):

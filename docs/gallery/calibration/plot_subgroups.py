@@ -19,7 +19,7 @@ p = rng.beta(1.2, 2.5, 3000)
 odds = p / (1 - p) * np.where(clinic == "H", 0.3, 1)
 ill = rng.random(3000) < odds / (1 + odds)
 
-found = vx.subgroups(ill, p, by=clinic, rule="brier", bootstrap=200)
+found = vx.subgroups(ill, p, by=clinic, rule="brier")
 print(found)
 assert [line.label for line in found.flagged] == ["H"]
 

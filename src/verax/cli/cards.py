@@ -89,7 +89,6 @@ class CardQuestion:
             *paged,
             rule=asked[0] if asked else None,
             least=self.least,
-            bootstrap=self.bootstrap,
             **how,
         )
         card = tally.card(part=self.part)

@@ -33,8 +33,7 @@ Draws = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Minimum number of draws for calibration tests of subgroups; 0 for no tests. By default 1000, "
-        "fewer for very many rows.",
+        help="Number of draws behind the interval of the calibration error. By default 100.",
         show_default=False,
     ),
 ]

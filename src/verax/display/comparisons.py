@@ -57,11 +57,11 @@ def score_map_figure(mapped: MappedScores) -> Figure:
 
 
 def subgroups_sheet(rows: Sequence[Ranged], rule: str) -> Sheet:
-    """The miscalibration of each subgroup beside what a calibrated forecast would show there."""
+    """The miscalibration of each subgroup; those that stand out are flagged."""
     if len(rows) > _MOST_SUBGROUPS:
         largest = sorted(rows, key=lambda row: -row.value)[:_MOST_SUBGROUPS]
         rows = [row for row in rows if row in largest]
-    ranges = Ranges("miscalibration", rows, flagged="significantly miscalibrated", other="expected by chance")
+    ranges = Ranges("miscalibration", rows, flagged="significantly miscalibrated")
     x = Axis(f"miscalibration by {rule}, lower is better", 0.0)
     figure = rows_figure("", ranges, x, "subgroup")
     return Sheet([figure], size=(6.1, 0.6 + 0.3 * len(rows)), key="above")

@@ -116,8 +116,14 @@ LICENCES: dict[Claim, tuple[str, str]] = {
     Claim.NOT_SEEN: ("No test of calibration is significant, and they could have seen 5 points.", "states"),
     Claim.TOO_FEW: ("They could not have seen as much.", "states"),
     Claim.UNTESTED: ("Calibration was not tested.", "states"),
-    Claim.SUBGROUP: ("A subgroup is miscalibrated.", "its miscalibration, by draws, Holm over subgroups"),
-    Claim.AS_A_WHOLE: ("Subgroups are off as a whole.", "their observed minus expected events, added up"),
+    Claim.SUBGROUP: (
+        "A subgroup is miscalibrated.",
+        "shift, slope and shape of its calibration, Holm over subgroups",
+    ),
+    Claim.AS_A_WHOLE: (
+        "Subgroups are off as a whole.",
+        "their observed minus expected events, added up; else their slopes",
+    ),
     Claim.ALL_SUBGROUPS: (
         "All subgroups are off.",
         "the same without any one of them, and equal shifts not rejected",

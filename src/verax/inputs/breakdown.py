@@ -385,27 +385,6 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
             yield label, rows if self.grouped else ungrouped(rows)
 
 
-@dataclass(frozen=True)
-class SubgroupRecipe(Recipe[Breakdown], cases=True):
-    """A further pass over some subgroups of a column, with different recipes for each."""
-
-    column: str
-    recipes: Mapping[Hashable, Mapping[str, Recipe[Any]]]
-    grouped: bool
-    longer = 4
-
-    def take(self, part: Part) -> Breakdown:
-        """Summarise one part."""
-        by_label = {}
-        for label, rows in parts_by(part, labels_of(part.by[self.column], part.n_rows)):
-            # Labels are texts if some row has none.
-            known = label if label in self.recipes else str(label)
-            if known in self.recipes:
-                rows = rows if self.grouped else ungrouped(rows)
-                by_label[known] = {name: recipe.take(rows) for name, recipe in self.recipes[known].items()}
-        return Breakdown(by_label)
-
-
 def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
     """The rows of each label as a separate part."""
     assert part.subset is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from verax._settings import settings
@@ -19,7 +19,7 @@ from verax.analyses.subgroups.result import Subgroups
 from verax.inference.intervals import Resampling
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.handles import Handle, Recipe
-from verax.report.limits import LEAST, most_subgroups, replicates_for
+from verax.report.limits import LEAST, most_subgroups
 from verax.report.problem import Problem
 from verax.scores.combinators import padded
 
@@ -67,14 +67,11 @@ def read_breakdowns(
         if kept:
             some = Breakdown({label: parts[label] for label in kept})
             n_labels = len(parts.labels) + len(sums.beyond)
-            draws = replicates_for(problem.n_copies, problem.n_classes, len(problem.models), n_labels)
-            tests = replace(plan, replicates=draws)
             request, names = _request(problem, column, n_labels), problem.models
             within = sums.alone is not None
-            how = {"again": problem.again, "within_groups": within}
-            found_in = read_subgroups(some, column, handle, request, tests, **how, names=names)
+            found_in = read_subgroups(some, column, handle, request, plan, within_groups=within, names=names)
             if problem.time_ordered:
-                found_in = in_order_of_time(found_in, handle, request, tests, names)
+                found_in = in_order_of_time(found_in, handle, request, plan, names)
             shown[name] = found_in
     return Breakdowns(shown, left_out, tuple(too_many))
 

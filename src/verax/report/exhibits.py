@@ -285,7 +285,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
     words = ""
     if left:
         words = f"{count(len(left), 'subgroup')} left out, too small or too many; see the data checks."
-        if subgroups is not None and not subgroups.untested:
+        if subgroups is not None:
             total = len(left) + len({line.label for line in subgroups.lines})
             words += f" The p-values are corrected for all {total:,} subgroups."
     if subgroups is None:
@@ -296,10 +296,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
     verdict = str(
         Verdict(finding for finding in subgroups.verdict.findings if finding.claim not in _OF_MODELS)
     )
-    if subgroups.untested and not contents.problem.grouped:
-        verdict = "Calibration was not tested: with this many rows and classes it would take too long."
-    if subgroups.within_groups:
-        words = f"{WITHIN_GROUPS} {words}".strip()
+    words = " ".join(filter(None, [WITHIN_GROUPS * subgroups.within_groups, words, subgroups.limits]))
     rule = title_of(subgroups.rule.removeprefix("padded(").removesuffix(")"))
     return {
         "name": clean(name),
@@ -309,6 +306,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         "any_flagged": any(line.stands_out for line in subgroups.lines),
         "leaders": subgroups.leaders,
         "rule": rule,
+        "level": f"{100 * subgroups.level:g}%",
     }
 
 
@@ -326,8 +324,6 @@ def subgroup_lines(subgroups: Subgroups, *, several: bool) -> list[dict[str, Any
                 "interval": span(score.interval),
                 "accuracy": percent(line.card.accuracy, 1),
                 "miscalibration": number(line.decomposition.miscalibration),
-                "miscalibration_interval": _without_test(line),
-                "chance": number(line.decomposition.whole.expected_miscalibration),
                 "events": _events(line),
                 "p": probability(line.p_adjusted),
                 "flag": line.stands_out,
@@ -348,14 +344,6 @@ def _events(line: Subgroup) -> dict[str, str] | None:
         "ratio": ratio,
         "ends": ends,
     }
-
-
-def _without_test(line: Subgroup) -> str:
-    """The corrected miscalibration with its interval, to go by where there is no test."""
-    intervals, corrected = line.decomposition.intervals, line.decomposition.corrected
-    if line.p_value is not None or intervals is None or corrected is None:
-        return ""
-    return f"corrected {number(max(corrected['miscalibration'], 0.0))} ({span(intervals['miscalibration'])})"
 
 
 # ---- models ------------------------------------------------------------------------------------

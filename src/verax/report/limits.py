@@ -29,12 +29,12 @@ _ENTRIES, _MANY_ENTRIES = 2**15, 2**19
 SLOPES = 2_000_000
 
 
-def replicates_for(n_rows: float, n_classes: int, n_models: int, parts: int = 1) -> int:
-    """The number of draws behind calibration tests of all rows, or of several parts of them."""
-    cost = n_classes * (n_rows + parts * _OVERHEAD) * n_models
+def replicates_for(n_rows: float, n_classes: int, n_models: int) -> int:
+    """The number of draws behind calibration tests of all rows."""
+    cost = n_classes * (n_rows + _OVERHEAD) * n_models
     if cost * FEWEST > _LIMIT:
         return 0
-    return default_draws(n_classes, parts)
+    return default_draws(n_classes)
 
 
 def list_replicates(entries: float) -> int:

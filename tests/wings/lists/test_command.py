@@ -128,7 +128,7 @@ def test_subgroups_of_lists_and_too_few_classes(problem, tmp_path):
     text = page.read_text()
     assert "<h3>By <bdi>site</bdi></h3>" in text
     assert all(f"<bdi>{site}</bdi></th><td" in text for site in ("north", "south"))
-    wanted = vx.subgroups(y, {"marked": lists[3]}, by=np.array(sites), bootstrap=0)
+    wanted = vx.subgroups(y, {"marked": lists[3]}, by=np.array(sites))
     wanted.by = "site"
     expected = json.loads(json.dumps(wanted.to_dict(stored=False)))
     # Nobody named the model whose lists these are.

@@ -49,18 +49,16 @@ _JOINT, _SQUARED = 3, Split("", "", False, "squared", 1.0)
 MOST_DRAWS, FEWEST_DRAWS, _BUDGET, _EACH = 1000, 100, 2.5e7, 512
 
 
-def default_draws(n_classes: int, parts: int = 1) -> int:
-    """The number of draws behind calibration tests of all rows, or of several parts of them.
+def default_draws(n_classes: int) -> int:
+    """The number of draws behind calibration tests of all rows.
 
     A draw takes as long for many rows as for few, because cells are drawn. So the number is the same for any
-    number of rows, in the terminal, on the page and in Python. Parts begin with fewer, because more are drawn
-    where the decision is unclear.
+    number of rows, in the terminal, on the page and in Python.
 
-    >>> default_draws(3), default_draws(100), default_draws(3, parts=10), default_draws(1000)
-    (1000, 488, 406, 100)
+    >>> default_draws(3), default_draws(100), default_draws(1000)
+    (1000, 488, 100)
     """
-    share = 1 if parts == 1 else 4 * parts
-    return int(min(MOST_DRAWS, max(FEWEST_DRAWS, _BUDGET / (n_classes * share * _EACH))))
+    return int(min(MOST_DRAWS, max(FEWEST_DRAWS, _BUDGET / (n_classes * _EACH))))
 
 
 def cell_begins(weight: Floats, most: int) -> Ints:

@@ -188,37 +188,26 @@ def _variance_if_right(events: Events, i: int, *, copies: bool) -> float:
     return float((counted.weight * counted.forecast * (1 - counted.forecast)).clip(0).sum())
 
 
-def variances_of_gap(events: Events, i: int, *, copies: bool = False) -> tuple[float, float, float]:
-    """Two variances of the weight of hits of an event minus its claims, and the degrees of freedom.
-
-    The first is that of independent rows whose probabilities are right. The second is at least as large, and
-    allows for groups, or for probabilities that are right on average alone. Without groups the degrees of
-    freedom are infinite; they are zero where all rows belong to one group.
-    """
-    right = _variance_if_right(events, i, copies=copies)
-    if events.groups is not None:
-        weight = float(events.weight.high[0])
-        variance, freedom = variances_over(events.labels, events.groups[:, [0, 1 + i]] / weight)
-        return right, max(right, float(np.max(variance)) * weight**2), float(np.max(freedom))
-    claim, hit = events.totals.high[i, [CLAIM, HIT]].tolist()
-    bins = events.of(i)
-    squares = bins.weight if copies else bins.squares
-    return right, max(right, _variance_on_average(bins, squares, claim, hit)), math.inf
-
-
 def _variance_on_average(bins: EventBins, squares: Floats, claim: float, hit: float) -> float:
-    """The variance of claims minus hits if they are equal on average, from how far off rows were.
+    """The same as `average_variance`, from the distinct forecasts."""
+    share, q = bins.happened / bins.weight, np.clip(bins.forecast, 0, 1)
+    with_event = float((squares * share * (1 - q) ** 2).sum())
+    without = float((squares * (1 - share) * q**2).sum())
+    return float(average_variance(float(bins.weight.sum()), hit, claim, with_event, without))
+
+
+def average_variance(weight: Any, hit: Any, claim: Any, with_event: Any, without: Any) -> Any:
+    """The variance of claims minus hits if they are equal on average, from how far off rows were: the sums of
+    squared weights times squared errors of the rows with the event, and of those without it.
 
     Rows with the event count as if it had happened as often as claimed, and so do those without it: otherwise
     a rare event that happened too often would vary more because of it. Zero where it always or never did.
     """
-    weight = float(bins.weight.sum())
-    if not 0 < hit < weight:
-        return 0.0
-    share, q = bins.happened / bins.weight, np.clip(bins.forecast, 0, 1)
-    with_event = float((squares * share * (1 - q) ** 2).sum())
-    without = float((squares * (1 - share) * q**2).sum())
-    return claim / hit * with_event + (weight - claim) / (weight - hit) * without
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = (
+            claim / np.float64(hit) * with_event + (weight - claim) / np.float64(weight - hit) * without
+        )
+    return np.where((hit > 0) & (hit < weight), variance, 0.0)
 
 
 def _exact(claim: Floats, hits: int, variance: float) -> float:

@@ -153,17 +153,18 @@ def decompose(
     return replace(result, n_rows=summaries.n_rows).with_skipped(summaries.skipped)
 
 
-def event_recipe(handle: Handle, model: str, rule: Rule, *, with_top: bool = True) -> Recipe[Any]:
+def event_recipe(handle: Handle, model: str, rule: Rule, *, scored: bool = False) -> Recipe[Any]:
     """The recipe of sums that the score of a model is decomposed from; rules without such sums are refused.
 
-    Others may ask for the same sums, and look at the event about the most likely class, unless that is left
-    out.
+    Others may ask for the same sums, and look at the event about the most likely class. If they are `scored`,
+    groups have the sums of score tests, and of two classes the most likely one is left out.
     """
     if model in handle.listed:
         split_of_lists(rule, handle.n_classes)
-        return ListEventRecipe(model, scored=True)
+        return ListEventRecipe(model, scored=True, with_scores=scored)
     how = split(rule, handle.n_classes)
-    return EventRecipe(model, how.thresholds, how.binary, with_top=with_top)
+    with_top = not scored or handle.n_classes > 2
+    return EventRecipe(model, how.thresholds, how.binary, with_top=with_top, scored=scored)
 
 
 @dataclass(frozen=True)
@@ -245,11 +246,6 @@ class Fitted:
             draws = wide.wild(look.wild(signs, i, 1, len(wide.size)))
             gains.append(wide.miscalibrations(draws, exact[i]))
         return gains
-
-    def by_chance(self, look: SecondLook | None, n: int, seed: int) -> Floats:
-        """The miscalibrations of what all events add up to, in n draws of calibrated forecasts."""
-        factors = self.events.how.factor * np.array(self.times)
-        return _weighted(factors, self.miscalibrations(look, n, seed))
 
     def _optimism(self, look: SecondLook | None) -> list[Floats] | None:
         """The gains of the isotonic fit and the frequency of each event by following noise, (n, 2); None for

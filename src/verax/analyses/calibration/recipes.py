@@ -14,6 +14,7 @@ import numpy as np
 from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, n_events, split
+from verax.analyses.calibration.scored import log_odds, row_scores, scored_over_groups
 from verax.analyses.calibration.sources import (
     ANY,
     LISTED,
@@ -57,8 +58,12 @@ def in_memory(
     first: int = 0,
     top: Callable[[], BinaryEvent] | None = None,
     sample: Callable[[], Keyed | None] = lambda: None,
+    scored: Collection[int] = (),
 ) -> EventsInMemory:
-    """The events of rows in memory from number `first` on, `top` about the most likely class, a `sample`."""
+    """The events of rows in memory from number `first` on, `top` about the most likely class, a `sample`.
+
+    Groups have the sums of the `scored` events.
+    """
 
     def events(only: Collection[int] | None = None) -> Iterator[BinaryEvent]:
         only = range(n_events + 1) if only is None else only
@@ -67,7 +72,7 @@ def in_memory(
             yield top()
 
     def add_up() -> EventSums:
-        return sums_of(rows, events(), n_events, how)
+        return sums_of(rows, events(), n_events, how, scored=scored)
 
     return EventsInMemory(rows, n_events, events, add_up, sample)
 
@@ -78,13 +83,16 @@ def sums_of(
     n_events: int,
     how: Split,
     runs: Callable[[BinaryEvent, Sequence[Any]], None] | None = None,
+    scored: Collection[int] = (),
 ) -> EventSums:
     """The sums of events but for their forecasts, which `runs` takes with their columns.
 
     The event after the first `n_events` is about the most likely class and has no loss. Lists have none.
+    Groups also have the sums of the `scored` events.
     """
     totals: list[list[float]] = []
     gaps: list[Floats] = []
+    scores: list[Floats] = []
     mass = total = rows.mass
     for i, event in enumerate(events):
         # A row may sum to more than one, within its tolerance.
@@ -108,6 +116,9 @@ def sums_of(
         totals.append([float(number) for number in sums])
         if rows.groups is not None:
             gaps.append(claim - hit if rows.weights is None else total * (claim - hit))
+            if i in scored:
+                q = np.clip(event.ranked, 0.0, 1.0)
+                scores += row_scores(q, log_odds(q), -gaps[-1], total * total)
         if runs is not None:
             runs(event, columns)
     totals += [[0.0] * 5] * (n_events + 1 - len(totals))
@@ -116,7 +127,7 @@ def sums_of(
         if not rows.entries:
             # As wide with the event about the most likely class as without it.
             gaps += [np.zeros_like(total)] * (n_events + 1 - len(gaps))
-        labels, groups = sums_by_label(event.of_rows(rows.labels), np.column_stack([total, *gaps]))
+        labels, groups = sums_by_label(event.of_rows(rows.labels), np.column_stack([total, *gaps, *scores]))
     return EventSums(
         n_events,
         KeyedSums(forecast_keys, EXACT, {}),
@@ -129,7 +140,13 @@ def sums_of(
 
 
 def counted_sums(
-    rows: PartEvents, events: Iterable[BinaryEvent], n_events: int, how: Split, *, level: int
+    rows: PartEvents,
+    events: Iterable[BinaryEvent],
+    n_events: int,
+    how: Split,
+    *,
+    level: int,
+    scored: Collection[int] = (),
 ) -> EventSums:
     """The sums of events, by distinct forecast or in bins of a level."""
     tables: dict[int, Keyed] = {}
@@ -139,7 +156,7 @@ def counted_sums(
         ranked = np.clip(event.ranked, 0.0, 1.0) if level == EXACT else event.ranked
         tables[len(tables)] = Keyed((Run.of_values(ranked, forecast_keys, level, columns),))
 
-    sums = sums_of(rows, events, n_events, how, count)
+    sums = sums_of(rows, events, n_events, how, count, scored)
     return replace(sums, forecasts=KeyedSums(forecast_keys, level, tables)).fitting()
 
 
@@ -158,15 +175,18 @@ class EventRecipe(Recipe[EventSums]):
     with_top : bool
         Whether the event about the most likely class is counted, where rows come in parts. What is saved has
         the same name either way: who asks for the others only does not look at it.
+    scored : bool
+        Whether groups have the sums of score tests. The name is the same.
     """
 
     model: str
     thresholds: bool
     binary: Literal["squared", "log"] = "squared"
     with_top: bool = field(default=True, repr=False)
+    scored: bool = field(default=False, repr=False)
 
     def named_by(self) -> Mapping[str, Any]:
-        """Whether the most likely class is counted does not matter."""
+        """Neither whether the most likely class is counted matters, nor what groups have."""
         return {"model": self.model, "thresholds": self.thresholds, "binary": self.binary}
 
     def how(self, n_classes: int) -> Split:
@@ -190,13 +210,14 @@ class EventRecipe(Recipe[EventSums]):
         how = self.how(n_classes)
         source, n = RowEvents(self.model, how), n_events(how, n_classes)
         rows, top = source.read(part), partial(source.most_likely, part)
+        scored = scored_over_groups(n, n_classes) if self.scored else ()
         if part.whole:
-            return in_memory(rows, n, how, top=top, sample=partial(self.sample, part))
+            return in_memory(rows, n, how, top=top, sample=partial(self.sample, part), scored=scored)
         events = itertools.chain(rows.events(), (make() for make in [top] if self.with_top))
         level = EXACT if before is None else before.forecasts.level
         if level == EXACT and _too_many(rows, n + self.with_top):
             level = 0
-        sums = counted_sums(rows, events, n, how, level=level)
+        sums = counted_sums(rows, events, n, how, level=level, scored=scored)
         return replace(sums, sample=self.sample(part))
 
     def sample(self, part: Part) -> Keyed | None:
@@ -363,12 +384,20 @@ class ListEventRecipe(Recipe[ListSums]):
         Instead the events that the score is made of: those of the largest valid sublists.
     cells : bool
         Whether very many lists in memory may be counted in cells of nearly equal confidences.
+    with_scores : bool
+        Whether groups have the sums of score tests.
     """
 
     model: str
     places: int = 0
     scored: bool = False
     cells: bool = field(default=False, metadata=LATER)
+    with_scores: bool = field(default=False, repr=False)
+
+    def named_by(self) -> Mapping[str, Any]:
+        """Whether groups have sums of score tests does not matter."""
+        named = {"model": self.model, "places": self.places, "scored": self.scored}
+        return {**named, **({"cells": True} if self.cells else {})}
 
     def check(self, sums: ListSums) -> None:
         """Refuse sums of other events."""
@@ -408,13 +437,14 @@ class ListEventRecipe(Recipe[ListSums]):
             return ListSums(Statements.of(lists).sums(self.places), sums, *numbers)
         rows = ListSource(self.model, names, self.scored).of(lists_read)
         events: dict[str, Events] = {}
+        scored_places = (0,) if self.with_scores else ()
         for i, name in enumerate(names):
             if part.whole:
-                events[name] = in_memory(rows, 1, SQUARED, first=i)
+                events[name] = in_memory(rows, 1, SQUARED, first=i, scored=scored_places)
                 continue
             earlier = None if before is None else before.events.get(name)
             level = earlier.forecasts.level if isinstance(earlier, EventSums) else EXACT
-            events[name] = counted_sums(rows, rows.events([i]), 1, SQUARED, level=level)
+            events[name] = counted_sums(rows, rows.events([i]), 1, SQUARED, level=level, scored=scored_places)
         return ListSums(events, sums, *numbers)
 
 

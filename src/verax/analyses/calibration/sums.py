@@ -19,6 +19,7 @@ from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.isotonic import IsotonicFit, isotonic_fit
+from verax.analyses.calibration.scored import N_SUMS
 from verax.analyses.calibration.sources import PartEvents
 from verax.common.caching import cached_property
 from verax.common.hashing import mixed
@@ -281,7 +282,8 @@ class EventSums(Summary, kind="event histograms", version=3):
     whole : bool
         Whether all weights are whole numbers.
     labels, groups : arrays or None
-        The groups, and the sums of w and of w*(q - happened) for each event in each of them.
+        The groups, and the sums of w and of w*(q - happened) for each event in each of them; and where they
+        were asked for, those of score tests (`scored.row_scores`).
     sample : Keyed or None
         A few rows of independent ones, which tell how the events depend on each other (`dependence`). None
         where it is not needed, and in what older versions stored.
@@ -301,13 +303,21 @@ class EventSums(Summary, kind="event histograms", version=3):
         # Version 1 had bins only, and version 2 no sample of rows.
         return {"values": {}, "sample": None, **values}
 
+    def _aligned(self, other: EventSums) -> tuple[EventSums, EventSums]:
+        """Without the sums of score tests where one of them has none, as files of 0.3 do."""
+        if self.groups is None or other.groups is None or self.groups.shape == other.groups.shape:
+            return self, other
+        n = min(self.groups.shape[1], other.groups.shape[1])
+        return replace(self, groups=self.groups[:, :n]), replace(other, groups=other.groups[:, :n])
+
     def _merged(self) -> EventSums:
         sums = self if self.sample is None else replace(self, sample=trimmed(self.sample))
         return sums.fitting()
 
     def _check(self) -> None:
-        # The most likely class is one more event, except of lists.
-        if self.groups is not None and self.groups.shape[1] not in (self.n_events + 1, self.n_events + 2):
+        # The most likely class is one more event, except of lists; sums of score tests may follow.
+        more = 0 if self.groups is None else self.groups.shape[1] - (self.n_events + 1)
+        if more < 0 or more % N_SUMS > 1:
             raise UnreadableError("has sums of other events", "groups")
         only_weights(self.weight.high[:1])
         if not np.isfinite(self.weight.high[2]):

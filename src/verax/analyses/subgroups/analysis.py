@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from verax._settings import settings
-from verax.analyses.calibration.decomposition import Fitted, event_recipe, fitted
-from verax.analyses.calibration.recipes import ListSums
+from verax.analyses.calibration.decomposition import event_recipe
 from verax.analyses.calibration.sums import EventSums
-from verax.analyses.calibration.uncertainty import SecondLook, SecondRecipe
 from verax.analyses.cards.evaluation import CardRecipe
 from verax.analyses.cards.rows import check_whole
 from verax.analyses.cards.scorecard import Scorecard
@@ -24,18 +20,19 @@ from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.subgroups.family import FamilyColumn, in_one_family, level_of_subgroups
 from verax.analyses.subgroups.line import Subgroup
-from verax.analyses.subgroups.ratios import EventRatio
+from verax.analyses.subgroups.ratios import event_ratios
 from verax.analyses.subgroups.result import Subgroups
+from verax.analyses.subgroups.scores import KINDS, TestQueue, p_by_kind
+from verax.analyses.subgroups.tested import SubgroupTests
+from verax.analyses.subgroups.together import MOST_LIKELY, Pooled
 from verax.common.checks import check_count
 from verax.common.specs import Valued, Whole
 from verax.common.summaries import Summary, merges
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.intervals import Resampling
-from verax.inputs.arrays import Floats
 from verax.inputs.breakdown import (
     MISSING,
     Breakdown,
-    SubgroupRecipe,
     labels_of,
     numbering,
     parts_by,
@@ -48,111 +45,6 @@ from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike
 from verax.scores.registry import fitting_rules, name_of, padded_rules
-
-# So many draws that reach what was observed show that it is nothing special.
-_ENOUGH = 20
-# The gamma distribution has lighter tails than miscalibration by chance: at 1e-4 by a factor of up to 70.
-# The root of ten times its tail is a p-value that is too large instead.
-_SLACK = 10.0
-# A distribution is fitted to no fewer draws.
-_FITTED = 50
-# A fit of a handful of rows costs as much as one of this many.
-_OVERHEAD = 1000
-
-
-@dataclass(frozen=True)
-class Chance:
-    """The miscalibration that was observed, and what calibrated forecasts of the same values show by chance.
-
-    Attributes
-    ----------
-    observed : float
-        The miscalibration.
-    draws : array
-        Miscalibrations of outcomes drawn from the forecasts.
-    score : float
-        The mean score: smaller differences than 1e-12 of it are rounding.
-    """
-
-    observed: float
-    draws: Floats
-    score: float
-
-    @property
-    def reached(self) -> int:
-        """How many draws are at least as large as what was observed."""
-        return int((self.draws >= self.observed - 1e-12 * (1 + abs(self.score))).sum())
-
-    @property
-    def tail(self) -> float:
-        """A p-value beyond what the draws resolve, from a gamma distribution with their mean and variance."""
-        from scipy.special import gammaincc
-
-        mean, variance = float(self.draws.mean()), float(self.draws.var())
-        if self.reached or len(self.draws) < _FITTED:
-            return 1.0
-        if self.observed == math.inf or variance <= 0:
-            return 0.0
-        return math.sqrt(_SLACK * float(gammaincc(mean**2 / variance, self.observed * mean / variance)))
-
-    @property
-    def p_value(self) -> float:
-        """How often a calibrated forecast would show at least as much."""
-        return min((1 + self.reached) / (1 + len(self.draws)), self.tail)
-
-    def settled(self, level: float) -> bool:
-        """Whether more draws would not change on which side of the level the p-value is."""
-        return self.reached >= _ENOUGH or self.tail <= level
-
-    def could_pass(self, level: float) -> bool:
-        """Whether this number of draws can give a p-value within the level."""
-        return self.settled(level) or 1 / (1 + len(self.draws)) <= level
-
-
-@dataclass
-class WorkBudget:
-    """How many probabilities may still be looked at."""
-
-    left: float
-
-    def affordable(self, n_rows: int, n_classes: int) -> int:
-        """Draws the remaining budget allows."""
-        return int(self.left // self._cost(n_rows, n_classes))
-
-    def spend(self, draws: int, n_rows: int, n_classes: int) -> None:
-        """Count draws that were made."""
-        self.left -= draws * self._cost(n_rows, n_classes)
-
-    def _cost(self, n_rows: int, n_classes: int) -> int:
-        return n_classes * (n_rows + _OVERHEAD)
-
-
-def settle(
-    chance: Chance, level: float, draw: Callable[[int, int], Floats], work: WorkBudget, shape: tuple[int, int]
-) -> Chance:
-    """Double the draws until the decision at the level is clear.
-
-    Parameters
-    ----------
-    level : float
-        The level of this one test.
-    draw : callable
-        Gives more draws: from how many, and the number of the stage.
-    work : WorkBudget
-        What all tests together may cost.
-    shape : (int, int)
-        The numbers of rows and classes.
-    """
-    most = math.ceil(2 / level)
-    stage = 0
-    while not chance.settled(level) and len(chance.draws) < most:
-        n = min(len(chance.draws), most - len(chance.draws), work.affordable(*shape))
-        if n < 2:
-            break
-        stage += 1
-        work.spend(n, *shape)
-        chance = replace(chance, draws=np.append(chance.draws, draw(n, stage)))
-    return chance
 
 
 def check_sizes(sizes: Mapping[Any, int], least: int) -> None:
@@ -170,43 +62,8 @@ def check_sizes(sizes: Mapping[Any, int], least: int) -> None:
         )
 
 
-def corrected(
-    lines: list[Subgroup],
-    level: float,
-    draw: Mapping[tuple[Any, str], Callable[[int, int], Floats]],
-    among: int,
-) -> FamilyColumn:
-    """With p-values from enough draws, and corrected for all subgroups of each model."""
-    result: dict[tuple[Any, str], Subgroup] = {(line.label, line.model): line for line in lines}
-    # The least level of one test: half of the level is that of all subgroups together, and half of that of a
-    # subgroup of two classes is for its shift.
-    least = level / (4 * among)
-    for model in dict.fromkeys(line.model for line in lines):
-        own = [line for line in lines if line.model == model]
-        if any(line.p_value is None for line in own):
-            continue
-        work = WorkBudget(settings.subgroup_draws)
-        for line in own:
-            test = _tested(line, least, draw[line.label, model], work)
-            result[line.label, model] = replace(
-                line, p_value=_with_shift(test.p_value, line), undecided=not test.could_pass(least)
-            )
-    return in_one_family([FamilyColumn(list(result.values()), among)], level)[0]
-
-
-def _with_shift(p: float, line: Subgroup) -> float:
-    """The p-value of a subgroup: of two classes the smaller of two, that of their shift and that of draws."""
-    shift = None if line.events is None else line.events.p_value
-    return p if shift is None else min(1.0, 2 * min(p, shift))
-
-
-def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: WorkBudget) -> Chance:
-    """The test of one subgroup, with the draws that the level needs."""
-    whole = line.decomposition.whole
-    first = Chance(whole.miscalibration, whole.calibrated, whole.score)
-    return settle(first, level, draw, work, (line.card.n_rows, line.decomposition.n_classes))
-
-
+# What the fit of an event takes, in probabilities scored.
+_WORK = 16
 # How many bins the events of all subgroups have together, for each model; each has the same share of them.
 _BINS = 2**18
 # Bins are counted only when there may be more than this multiple of the limit.
@@ -352,14 +209,14 @@ class SubgroupRequest:
 def subgroup_recipes(handle: Handle, asked: SubgroupRequest, plan: Resampling) -> dict[str, Recipe[Any]]:
     """What is summed in every subgroup."""
     recipes: dict[str, Recipe[Any]] = {}
-    # The draws asked for are those of the tests of calibration; cards have their own.
+    # Whatever else the plan is for, cards of subgroups have the same name where they are saved.
     of_card = Resampling(plan.confidence, seed=plan.seed, weights_are=plan.weights_are)
     for model in handle.models:
         rules = asked.rules
         if rules is None:
             rules = tuple(padded_rules() if model in handle.listed else fitting_rules(None, asked.ordered))
         recipes[f"card:{model}"] = CardRecipe(model, rules, asked.ordered, asked.costs, of_card)
-        recipes[f"events:{model}"] = event_recipe(handle, model, asked.rule, with_top=False)
+        recipes[f"events:{model}"] = event_recipe(handle, model, asked.rule, scored=True)
     if len(handle.models) > 1:
         traits = len(handle.listed) < len(handle.models)
         recipes["pairs"] = PairedRecipe(handle.models, (asked.rule,), traits=traits)
@@ -378,13 +235,11 @@ def read_subgroups(
     asked: SubgroupRequest,
     plan: Resampling,
     *,
-    again: bool,
     within_groups: bool = False,
     names: Mapping[str, str] | None = None,
 ) -> Subgroups:
     """The subgroups from their sums; `within_groups` if each is one group and the sums have none. Models may
-    have other names in the result. Rows that are not in memory are read `again` for intervals, and for the
-    tests of groups.
+    have other names in the result.
     """
     shown = {model: model if names is None else names[model] for model in handle.models}
     cards = cards_of(found, handle)
@@ -393,83 +248,13 @@ def read_subgroups(
     check_groups(cards)
     if asked.among is not None:
         check_count("among", asked.among, least=len(found.labels))
-    n_rows = sum(card.n_rows for card in cards.values())
-    # Draws of many small subgroups are worth compiled loops.
-    with expecting(plan.replicates * n_rows * min(handle.n_classes, n_rows)):
-        looked = _look_again(found, column, handle, asked, plan, again=again, grouped=not within_groups)
-        return _tested_subgroups(
-            found, looked, column, handle, asked, plan, shown, within_groups=within_groups
-        )
-
-
-# The events of a subgroup and a model, what a second look at their rows found, and the means it knew.
-_Looked = tuple[Fitted, SecondLook | None, Floats | None]
-
-
-def _look_again(
-    found: Breakdown,
-    column: str,
-    handle: Handle,
-    asked: SubgroupRequest,
-    plan: Resampling,
-    *,
-    again: bool,
-    grouped: bool,
-) -> dict[tuple[Any, str], _Looked]:
-    """The events of every subgroup and model, with one more pass over all rows that are not in memory."""
-    rule = asked.rule.rule if isinstance(asked.rule, Padded) else asked.rule
-    looked: dict[tuple[Any, str], _Looked] = {}
-    later: dict[Any, dict[str, SecondRecipe]] = {}
-    for label in found.labels:
-        for model in handle.models:
-            events = fitted(found[label][f"events:{model}"], rule, handle, plan, model)
-            if not plan.replicates:
-                looked[label, model] = events, None, None
-                continue
-            recipe = events.again()
-            look = None
-            if events.rows is not None:
-                look = recipe.at(events.rows)
-            elif again and handle.has_rows:
-                later.setdefault(label, {})[model] = recipe
-            looked[label, model] = events, look, recipe.means
-    if later:
-        looks = handle.summarise({"again": SubgroupRecipe(column, later, grouped)})["again"]
-        for label, model in looked:
-            events, _, means = looked[label, model]
-            looked[label, model] = events, looks[label][model], means
-    return looked
-
-
-def _tested_subgroups(
-    found: Breakdown,
-    looked: Mapping[tuple[Any, str], _Looked],
-    column: str,
-    handle: Handle,
-    asked: SubgroupRequest,
-    plan: Resampling,
-    shown: Mapping[str, str],
-    *,
-    within_groups: bool,
-) -> Subgroups:
-    """The subgroups, whose models have these names in the result."""
-    lines: list[Subgroup] = []
     comparisons: dict[Any, Comparison] = {}
-    draw: dict[tuple[Any, str], Callable[[int, int], Floats]] = {}
     for label in found.labels:
-        own = found[label]
         for model in handle.models:
-            card, (events, look, means) = own[f"card:{model}"], looked[label, model]
-            check_whole(card, f"{handle.name}, {column} {label}")
-            parted = replace(events.result(handle, look, means), n_rows=card.n_rows)
-            counts = _counts(own[f"events:{model}"], handle, plan)
-            lines.append(
-                Subgroup(label, shown[model], card, parted, parted.p_value, None, False, events=counts)
-            )
-            draw[label, shown[model]] = partial(_drawn, events, look, plan.seed)
-        if "pairs" in own:
+            check_whole(found[label][f"card:{model}"], f"{handle.name}, {column} {label}")
+        if "pairs" in found[label]:
             comparisons[label] = read_comparison(
-                own["pairs"],
+                found[label]["pairs"],
                 list(shown.values()),
                 [asked.rule],
                 ordered=asked.ordered,
@@ -480,25 +265,67 @@ def _tested_subgroups(
             )
     among = asked.among or len(found.labels)
     level = level_of_subgroups(plan.confidence)
-    column_of = corrected(lines, level, draw, among)
-    comparisons = in_subgroups(comparisons, among)
+    n_rows = sum(card.n_rows for card in cards.values())
+    lines: dict[tuple[Any, str], Subgroup] = {}
+    pooled: dict[str, Pooled] = {}
+    # Fits of many small subgroups are worth compiled loops.
+    with expecting(_WORK * n_rows * min(handle.n_classes, n_rows)):
+        for model in handle.models:
+            own, together = _of_model(found, handle, asked, plan, model, shown[model])
+            lines |= {(line.label, model): line for line in own}
+            if together is not None:
+                pooled[shown[model]] = together
+    in_order = [lines[label, model] for label in found.labels for model in handle.models]
+    (tested,) = in_one_family([FamilyColumn(in_order, among, pooled)], level)
     return Subgroups(
-        column_of.lines,
-        comparisons,
+        tested.lines,
+        in_subgroups(comparisons, among),
         name_of(asked.rule),
         column,
         within_groups=within_groups,
         among=among,
         level=level,
-        pooled=column_of.pooled,
+        pooled=tested.pooled,
     )
 
 
-def _counts(events: Any, handle: Handle, plan: Resampling) -> EventRatio | None:
-    """Observed and expected events of two classes."""
-    if handle.n_classes != 2 or isinstance(events, ListSums):
-        return None
-    return EventRatio.of(events, plan.confidence, copies=plan.copies and events.n_groups is None)
+def _of_model(
+    found: Breakdown, handle: Handle, asked: SubgroupRequest, plan: Resampling, model: str, name: str
+) -> tuple[list[Subgroup], Pooled | None]:
+    """The subgroups of one model, and what they show together."""
+    rule = asked.rule.rule if isinstance(asked.rule, Padded) else asked.rule
+    undrawn, queue = replace(plan, replicates=0), TestQueue()
+    tests = [
+        SubgroupTests.of(found[label][f"events:{model}"], rule, handle, undrawn, model, queue)
+        for label in found.labels
+    ]
+    queue.settle()
+    counts = [each.counts if handle.n_classes == 2 else None for each in tests]
+    ratios = event_ratios(counts, plan.confidence)
+    lines = []
+    for label, own, ratio in zip(found.labels, tests, ratios, strict=True):
+        card, parted = found[label][f"card:{model}"], own.decomposition
+        assert parted is not None
+        p, kinds = own.p_value, [p_by_kind(own.events, kind) for kind in range(len(KINDS))]
+        lines.append(
+            Subgroup(
+                label,
+                name,
+                card,
+                replace(parted, n_rows=card.n_rows),
+                None if math.isnan(p) else p,
+                None,
+                stands_out=False,
+                untested=own.untested,
+                p_shift=kinds[0],
+                p_slope=kinds[1],
+                p_shape=kinds[2],
+                events=ratio,
+            )
+        )
+    pooled = [each.pooled for each in tests if each.pooled is not None]
+    of = "" if handle.n_classes == 2 else MOST_LIKELY
+    return lines, Pooled.of(pooled, of) if len(pooled) == len(tests) else None
 
 
 def in_order_of_time(
@@ -529,11 +356,6 @@ def in_order_of_time(
             )
     compared = in_subgroups(comparisons, asked.among or len(labels))
     return found.changed(comparisons=compared, time_ordered=True)
-
-
-def _drawn(events: Fitted, look: SecondLook | None, seed: int, n: int, stage: int) -> Floats:
-    """More miscalibrations by chance, from a random stream of their own."""
-    return events.by_chance(look, n, seed + stage)
 
 
 def _check_weights(cards: Mapping[Any, Scorecard]) -> None:

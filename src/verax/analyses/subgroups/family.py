@@ -1,7 +1,7 @@
-"""The tests of subgroups that share a level: each of them, and what the subgroups of a column show together.
+"""The tests of subgroups that share a level: two families, each with half of it.
 
-What they show together has the weight of all subgroups of its column, and Holm's method hands the weight of
-what is rejected to what is left.
+One family is what the subgroups of each column show together, the other is every subgroup by itself (Holm).
+A family that is rejected hands its half to the other (Bretz et al. 2009, doi:10.1002/sim.3495).
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from verax.analyses.cards.listcard import ListCard
 from verax.analyses.subgroups.line import Subgroup
-from verax.analyses.subgroups.ratios import Pooled
-from verax.analyses.verdicts.calibration import enough_groups
-from verax.inference.estimates import weighted_holm
+from verax.analyses.subgroups.together import Pooled
+from verax.inference.estimates import holm
 from verax.inference.findings import Level
 
 
@@ -36,7 +34,7 @@ class FamilyColumn:
     among : int
         How many subgroups there are, where these are some of them.
     pooled : mapping of str to Pooled
-        What the subgroups show together, by model, for two classes.
+        What the subgroups show together, by model.
     """
 
     lines: list[Subgroup]
@@ -45,10 +43,7 @@ class FamilyColumn:
 
 
 def in_one_family(columns: Sequence[FamilyColumn], level: float) -> list[FamilyColumn]:
-    """The columns with corrected p-values, for each model over the subgroups of all columns.
-
-    Subgroups whose groups are too few for the test have no corrected p-value.
-    """
+    """The columns with corrected p-values, for each model over the subgroups of all columns."""
     found = list(columns)
     for model in dict.fromkeys(line.model for column in columns for line in column.lines):
         found = _of_model(found, model, level)
@@ -57,52 +52,47 @@ def in_one_family(columns: Sequence[FamilyColumn], level: float) -> list[FamilyC
 
 def _of_model(columns: Sequence[FamilyColumn], model: str, level: float) -> list[FamilyColumn]:
     """The columns with the p-values of one model corrected."""
-    p: list[float] = []
-    weights: list[float] = []
-    pooled: list[Pooled | None] = []
-    for column in columns:
-        lines = [line for line in column.lines if line.model == model]
-        tested = any(line.p_value is not None for line in lines)
-        together = Pooled.of([line.events for line in lines]) if tested else None
-        pooled.append(together)
-        left = max(0, column.among - len(lines))
-        p += [math.nan if together is None else together.p_value]
-        p += [_p_value(line) for line in lines] + [1.0] * left
-        weights += [float(column.among)] + [1.0] * (len(lines) + left)
-    corrected = iter(weighted_holm(np.array(p), np.array(weights)).tolist())
+    lines = [line for column in columns for line in column.lines if line.model == model]
+    p = np.array([math.nan if line.p_value is None else line.p_value for line in lines])
+    unseen = sum(max(0, column.among - _size(column, model)) for column in columns)
+    own = holm(p, int(np.count_nonzero(~np.isnan(p))) + unseen)
+    # A column counts as one test of what its subgroups show together.
+    together = {i: column.pooled[model] for i, column in enumerate(columns) if model in column.pooled}
+    n = len(together)
+    whole = max((min(1.0, n * pooled.p_whole) for pooled in together.values()), default=math.nan)
+    every = 1.0 if unseen or np.isnan(own).all() else float(np.nanmax(own))
+    corrected = iter([handed_on(q, whole) for q in own.tolist()])
     found = []
-    for column, together in zip(columns, pooled, strict=True):
-        whole = next(corrected)
-        lines = [
+    for i, column in enumerate(columns):
+        known = dict(column.pooled)
+        if i in together:
+            known[model] = replace(
+                known[model],
+                p_adjusted=handed_on(min(1.0, 2 * n * known[model].p_value), every),
+                slope_p_adjusted=None
+                if known[model].slope_p_value is None
+                else handed_on(min(1.0, 2 * n * (known[model].slope_p_value or 0.0)), every),
+            )
+        with_p = [
             _with_p(line, next(corrected), level) if line.model == model else line for line in column.lines
         ]
-        for _ in range(column.among - sum(line.model == model for line in lines)):
-            next(corrected)
-        known = dict(column.pooled)
-        if together is not None:
-            known[model] = replace(together, p_adjusted=whole)
-        found.append(replace(column, lines=lines, pooled=known))
+        found.append(replace(column, lines=with_p, pooled=known))
     return found
+
+
+def handed_on(p: float, other: float) -> float:
+    """The p-value of a test of one family: at half of the level, or at all of it once the other is rejected.
+
+    >>> handed_on(0.03, 0.5), handed_on(0.03, 0.02), handed_on(0.03, math.nan)
+    (0.06, 0.04, 0.03)
+    """
+    return p if math.isnan(p) or math.isnan(other) else min(1.0, 2 * p, max(p, 2 * other))
+
+
+def _size(column: FamilyColumn, model: str) -> int:
+    return sum(line.model == model for line in column.lines)
 
 
 def _with_p(line: Subgroup, q: float, level: float) -> Subgroup:
     """A subgroup with its corrected p-value."""
-    known, out = not math.isnan(q), q <= level
-    return replace(
-        line,
-        p_adjusted=q if known else None,
-        stands_out=out,
-        undecided=line.undecided and not out,
-    )
-
-
-def _p_value(line: Subgroup) -> float:
-    """The p-value of a subgroup; NaN where it was not tested, or the test does not hold its level."""
-    if line.p_value is None:
-        return math.nan
-    card, parted = line.card, line.decomposition
-    if parted.n_groups is None or isinstance(card, ListCard):
-        return line.p_value
-    counts = np.asarray(card.class_counts, float)
-    rarer = card.effective_rows * (1 - counts.max() / counts.sum())
-    return line.p_value if enough_groups(rarer, parted.n_groups, parted.n_classes) else math.nan
+    return replace(line, p_adjusted=None if math.isnan(q) else q, stands_out=q <= level)

@@ -24,17 +24,20 @@ class Subgroup:
     card : Scorecard
         As `evaluate` gives it for the rows of the subgroup.
     decomposition : Decomposition
-        As `decompose` gives it for the rows of the subgroup.
+        As `decompose` gives it for the rows of the subgroup, without draws.
     p_value : float or None
-        How often a calibrated forecast would look as miscalibrated, or, of two classes, as far from the
-        expected number of events; None where it was not tested.
+        The p-value of calibration: the smallest of its tests over their shares of the level; None where there
+        was no test.
     p_adjusted : float or None
-        The same with Holm's correction over the subgroups; None where it was not tested, or has too few
-        groups for the test.
+        The same corrected for all subgroups and for what they show together; None where it was not tested.
     stands_out : bool
         Whether the miscalibration is beyond chance after the correction.
-    undecided : bool
-        Whether it took too many draws to find that out.
+    untested : str, default ""
+        Why there was no test.
+    p_shift, p_slope, p_shape : float or None
+        The p-values of each kind of test: whether events happen as often as forecast, whether forecasts are
+        too extreme or not extreme enough, and whether their calibration curve is bent. None where too few
+        rows are expected for the test.
     events : EventRatio or None
         Of two classes, how often the second one happened and how often that was expected; else None.
     """
@@ -46,5 +49,8 @@ class Subgroup:
     p_value: float | None
     p_adjusted: float | None
     stands_out: bool
-    undecided: bool = False
+    untested: str = ""
+    p_shift: float | None = None
+    p_slope: float | None = None
+    p_shape: float | None = None
     events: EventRatio | None = None

@@ -12,8 +12,9 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.subgroups.family import FamilyColumn, level_of_subgroups
 from verax.analyses.subgroups.line import Subgroup
-from verax.analyses.subgroups.ratios import Pooled
-from verax.analyses.subgroups.sentences import NAMED, called, subgroup_findings
+from verax.analyses.subgroups.scores import FEWEST
+from verax.analyses.subgroups.sentences import NAMED, called, subgroup_findings, untested_sentence
+from verax.analyses.subgroups.together import Pooled
 from verax.analyses.words import clean
 from verax.common.faces import Key
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
@@ -23,7 +24,8 @@ from verax.scores.combinators import padded
 from verax.scores.registry import name_of, stored_rule
 
 _TESTED = (
-    "Subgroups are tested together for calibration, and pairs of models in all of them (Holm's correction)."
+    "Subgroups are tested for calibration each and together, with half of the level for either, and pairs of "
+    "models in all of them (Holm's correction)."
 )
 WITHIN_GROUPS = "Each subgroup is one group: rows within it are assumed independent."
 TIME_ORDERED = (
@@ -55,7 +57,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     level : float, optional
         The level of the tests; by default a fifth of one minus the confidence level.
     pooled : mapping of str to Pooled, optional
-        What the subgroups show together, by model; for two classes.
+        What the subgroups show together, by model.
 
     Examples
     --------
@@ -78,7 +80,10 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     level: float
     pooled: Mapping[str, Pooled]
 
-    _facts = ("by", "rule", "untested", "within_groups", "time_ordered", "lines", "comparisons")
+    _facts = (
+        *("by", "rule", "level", "untested", "within_groups", "time_ordered", "lines", "pooled"),
+        "comparisons",
+    )
 
     def __init__(
         self,
@@ -155,15 +160,29 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
 
     @property
     def untested(self) -> str:
-        """Why there is no p-value of calibration; empty where there is."""
-        first = self.lines[0]
-        if first.p_value is not None:
+        """Which subgroups have no p-value of calibration, and why, in a sentence; empty where all have."""
+        return untested_sentence(
+            {called(self.by, line.label): line for line in self.lines if line.p_value is None}
+        )
+
+    @property
+    def limits(self) -> str:
+        """Which kinds of tests were left out in how many of the tested subgroups, in a sentence."""
+        tested = [line for line in self.lines if line.p_value is not None]
+        left = {
+            kind: sum(p is None for p in values)
+            for kind, values in (
+                ("slope", [line.p_slope for line in tested]),
+                ("shape", [line.p_shape for line in tested]),
+            )
+        }
+        told = [f"{n:,} for {kind}" for kind, n in left.items() if n]
+        if not told:
             return ""
-        if first.decomposition.n_groups is None:
-            return "Calibration was not tested: the p-value needs draws of outcomes, and none were asked for."
-        why = "rows of a group belong together, so their outcomes cannot be drawn independently"
-        found = "" if first.decomposition.intervals is None else "; use the interval of the miscalibration"
-        return f"No p-values of calibration: {why}{found}."
+        return (
+            f"Tested subgroups that were not tested {' and '.join(told)} of the calibration curve: "
+            f"that takes {FEWEST[1]:g} and {FEWEST[2]:g} expected rows of either outcome."
+        )
 
     @property
     def verdict(self) -> VerdictOnceCalled:
@@ -171,8 +190,6 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         return VerdictOnceCalled(self._findings(), _TESTED)
 
     def _findings(self) -> list[Finding]:
-        if self.untested:
-            return [Finding(Claim.UNTESTED, self.untested), *self._leads()]
         models = dict.fromkeys(line.model for line in self.lines)
         found = [finding for model in models for finding in self._of_model(model)]
         return [*found, *self._leads()]
@@ -217,7 +234,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         return {name: getattr(self, name) for name in given}
 
     def plot(self) -> Any:
-        """Draw the miscalibration of each subgroup beside what a calibrated forecast would show there.
+        """Draw the miscalibration of each subgroup, and which are significantly miscalibrated.
 
         Returns
         -------
@@ -233,9 +250,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
             model = f", {line.model}" if self.several else ""
             name = f"{line.label}{model} ({line.card.n_rows:,} rows)"
             parts = line.decomposition.whole
-            row = Ranged(name, parts.miscalibration, flagged=line.stands_out)
-            chance = parts.expected_miscalibration
-            rows.append(row if chance is None else row._replace(other=chance))
+            rows.append(Ranged(name, parts.miscalibration, flagged=line.stands_out))
         return draw(subgroups_sheet(rows, self.rule))
 
     def _heading(self) -> str:
@@ -253,20 +268,20 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
             Column("mean", self.rule, self._score_text, lambda line: self._score(line).mean),
             Column("low high", value=lambda line: self._score(line).interval),
             Column("accuracy", "accuracy", ".3f", lambda line: line.card.accuracy),
-            Column("miscalibration", "miscalibration", _miscalibration, _part("miscalibration")),
+            Column("miscalibration", "miscalibration", ".4f", _part("miscalibration")),
             Column("discrimination", value=_part("discrimination")),
             Column("uncertainty", value=_part("uncertainty")),
-            Column(
-                "expected_miscalibration", "expected by chance", _expected, _part("expected_miscalibration")
-            ),
             Column("observed", "O" if two else "", ",.0f", _counted("observed")),
             Column("expected", "E" if two else "", ",.1f", _counted("expected")),
             Column("observed_to_expected", "O:E" if two else "", _ratio, _counted("ratio")),
             Column("observed_to_expected_low observed_to_expected_high", value=_counted("interval")),
+            Column("p_shift"),
+            Column("p_slope"),
+            Column("p_shape"),
             Column("p_value"),
-            Column("p_adjusted", "p (Holm)", lambda line: _or_dash(line.p_adjusted, ".3f")),
+            Column("p_adjusted", f"p (level {self.level:g})", lambda line: _or_dash(line.p_adjusted, ".3f")),
+            Column("level", value=lambda _: self.level),
             Column("stands_out", NO_HEADING, lambda line: "stands out" * line.stands_out, right=False),
-            Column("undecided"),
         ]
         return [Table(columns, self.lines)]
 
@@ -280,7 +295,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     def _notes(self) -> list[str]:
         notes = [WITHIN_GROUPS] if self.within_groups else []
         notes += [TIME_ORDERED] if self.time_ordered else []
-        return [*notes, *self.remarks]
+        return [*notes, *filter(None, [self.limits]), *self.remarks]
 
     @property
     def leaders(self) -> list[str]:
@@ -301,17 +316,6 @@ def _label(line: Subgroup) -> Any:
 def _part(name: str) -> Callable[[Subgroup], Any]:
     """A number of the decomposition of a subgroup."""
     return lambda line: getattr(line.decomposition.whole, name)
-
-
-def _miscalibration(line: Subgroup) -> str:
-    """The miscalibration; with its interval where calibration was not tested."""
-    whole = line.decomposition.whole
-    tested = whole.expected_miscalibration is not None
-    return f"{whole.miscalibration:.4f}" if tested else whole.text("miscalibration")
-
-
-def _expected(line: Subgroup) -> str:
-    return _or_dash(line.decomposition.whole.expected_miscalibration, ".4f")
 
 
 def _counted(name: str) -> Callable[[Subgroup], Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from verax.analyses.subgroups.line import Subgroup
-from verax.analyses.subgroups.ratios import Pooled
+from verax.analyses.subgroups.together import Pooled
 from verax.analyses.words import clean, count, number, probability
 from verax.inference.findings import Claim, Finding, NextStep, listed
 
@@ -28,36 +28,66 @@ def subgroup_findings(
     `pooled` is what the subgroups of each column show together, by the column.
     """
     tested = {name: line for name, line in lines.items() if line.p_adjusted is not None}
+    untested = untested_sentence({name: line for name, line in lines.items() if line.p_adjusted is None})
+    open_ = [Finding(Claim.UNTESTED, untested, level=level)] if untested else []
     if not tested:
-        return [Finding(Claim.UNTESTED, "The calibration of subgroups was not tested.", level=level)]
+        return open_
     together = [
-        _together(column, each, level, whose) for column, each in pooled.items() if each.p_adjusted <= level
+        finding for column, each in pooled.items() for finding in _together(column, each, level, whose)
     ]
     out = [name for name, line in tested.items() if line.stands_out]
-    open_ = _undecided([name for name, line in tested.items() if line.undecided])
-    decided = [line for line in tested.values() if not line.undecided]
-    alone = [_standing_out(tested, out, level, whose)] if out else []
-    if decided and not out:
-        alone = [_none(decided, level, whose, together=bool(together))]
-    return [*together, *alone, *open_]
+    if out:
+        alone = _standing_out(tested, out, level, whose)
+    else:
+        alone = _none([*tested.values()], level, whose, together=bool(together))
+    return [*together, alone, *open_]
 
 
-def _together(column: str, pooled: Pooled, level: float, whose: str) -> Finding:
-    """The shift that the subgroups of a column have together."""
-    high = pooled.ratio < 1
-    of = "" if column == UNNAMED else f" of {clean(column, 40)}"
-    where = f"as a whole over the subgroups{of}"
-    if pooled.several:
-        where = f"in {f'all {pooled.n:,} subgroups' if pooled.everywhere else 'more than one subgroup'}{of}"
+def untested_sentence(lines: Mapping[str, Subgroup]) -> str:
+    """The subgroups that were not tested, and why, by what they are called; empty without any."""
+    reasons: dict[str, list[str]] = {}
+    for name, line in lines.items():
+        if line.untested:
+            reasons.setdefault(line.untested, []).append(name)
+    told = [f"{listed(names, NAMED)} ({reason})" for reason, names in reasons.items()]
+    return f"Not tested for calibration: {'; '.join(told)}." if told else ""
+
+
+def _together(column: str, pooled: Pooled, level: float, whose: str) -> list[Finding]:
+    """The shift that the subgroups of a column have together, or else the slope."""
     its = "Its" if whose == "The model" else f"{whose}'s"
-    text = (
-        f"{its} probabilities are too {'high' if high else 'low'} {where} "
-        f"(O:E {number(pooled.ratio, 2)}, {_tested(pooled.p_adjusted, level)})."
-    )
-    claim = Claim.ALL_SUBGROUPS if pooled.everywhere else Claim.AS_A_WHOLE
-    numbers = {"observed_to_expected": pooled.ratio}
+    what = f"{its} probabilities{f' of {pooled.event}' if pooled.event else ''} are too"
+    if pooled.p_adjusted is not None and pooled.p_adjusted <= level:
+        claim = Claim.ALL_SUBGROUPS if pooled.everywhere else Claim.AS_A_WHOLE
+        how, p = f"{'high' if pooled.ratio < 1 else 'low'} {_scope(column, pooled)}", pooled.p_adjusted
+        numbers = {"observed_to_expected": pooled.ratio}
+        shown = f"O:E {number(pooled.ratio, 2)}"
+    elif pooled.slope_p_adjusted is not None and pooled.slope_p_adjusted <= level:
+        # Where events also happen more or less often than forecast, a slope may come from that alone.
+        claim, p = Claim.AS_A_WHOLE, pooled.slope_p_adjusted
+        how = f"{'extreme' if pooled.slope < 1 else 'timid'} {_whole(column)}"
+        numbers, shown = {"slope": pooled.slope}, f"slope about {number(pooled.slope, 2)}"
+    else:
+        return []
     step = NextStep("try recalibration", "vx.recalibrate(y, p)", "verax recalibrate {source}")
-    return Finding(claim, text, (column,), numbers, pooled.p_adjusted, level, step=step)
+    text = f"{what} {how} ({shown}, {_tested(p, level)})."
+    return [Finding(claim, text, (column,), numbers, p, level, step=step)]
+
+
+def _whole(column: str) -> str:
+    return f"as a whole over the subgroups{_of(column)}"
+
+
+def _of(column: str) -> str:
+    return "" if column == UNNAMED else f" of {clean(column, 40)}"
+
+
+def _scope(column: str, pooled: Pooled) -> str:
+    """Of which subgroups a shift may be said."""
+    if not pooled.several:
+        return _whole(column)
+    which = f"all {pooled.n:,} subgroups" if pooled.everywhere else "more than one subgroup"
+    return f"in {which}{_of(column)}"
 
 
 def _none(tested: Sequence[Subgroup], level: float, whose: str, *, together: bool) -> Finding:
@@ -85,14 +115,6 @@ def _standing_out(tested: Mapping[str, Subgroup], out: Sequence[str], level: flo
         level,
         step=NextStep(f"do not use the probabilities in {where}, or recalibrate on these rows alone"),
     )
-
-
-def _undecided(names: Sequence[str]) -> list[Finding]:
-    """Subgroups whose test would take too many draws."""
-    if not names:
-        return []
-    text = f"Undecided, because it would take too many draws: {listed(names, NAMED)}."
-    return [Finding(Claim.UNTESTED, text, tuple(names))]
 
 
 def _tested(p: float, level: float) -> str:

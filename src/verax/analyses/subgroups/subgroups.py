@@ -8,8 +8,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax._settings import settings
-from verax.analyses.calibration.cells import MOST_DRAWS, default_draws
 from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.analyses.subgroups.analysis import (
     SubgroupRequest,
@@ -31,6 +29,9 @@ from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, needs_order
 from verax.scores.registry import as_rules, each_of, headline_rule, parse
 
+# The replicates of intervals on cards that need them.
+_OF_CARDS = 1000
+
 
 @reads
 def subgroups(
@@ -43,7 +44,6 @@ def subgroups(
     ordered: bool = False,
     costs: CostsLike | None = None,
     confidence: float = 0.95,
-    bootstrap: int | None = None,
     seed: int = 0,
     least: int = 20,
     among: int | None = None,
@@ -73,10 +73,6 @@ def subgroups(
         The cost of each decision (column) for each outcome (row).
     confidence : float, default 0.95
         Confidence level of the intervals and of the tests.
-    bootstrap : int, optional
-        Minimum number of draws for a calibration test; 0 for no tests. By default 1,000, and fewer, but at
-        least 100, where there are many subgroups and classes. More are drawn where the decision is unclear.
-        Far beyond all draws, the p-value comes from a gamma distribution fitted to them, and is conservative.
     seed
     least : int, default 20
         Subgroups with fewer rows are refused, because nothing can be said about them.
@@ -109,8 +105,7 @@ def subgroups(
     ['south']
     """
     check_count("least", least)
-    draws = MOST_DRAWS if bootstrap is None else bootstrap
-    plan = Resampling.checked(confidence, draws, seed, least=2, or_none=True, weights_are=weights_are)
+    plan = Resampling.checked(confidence, _OF_CARDS, seed, weights_are=weights_are)
     chosen = parse(rule) if rule is not None else headline_rule(ordered=ordered)
     on_card = None
     if rule is not None or rules is not None:
@@ -132,10 +127,7 @@ def subgroups(
     sums = found["by"]
     if within:
         sums = handle.summarise({"by": replace(recipe, grouped=False)})["by"]
-    if bootstrap is None:
-        plan = replace(plan, replicates=default_draws(handle.n_classes, len(cards)))
-    again = handle.whole or found.n_rows <= settings.read_again_up_to
-    result = read_subgroups(sums, column, handle, asked, plan, again=again, within_groups=within)
+    result = read_subgroups(sums, column, handle, asked, plan, within_groups=within)
     if time_ordered:
         result = in_order_of_time(result, handle, asked, plan)
     faults = faults_in(handle, found)
