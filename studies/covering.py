@@ -44,6 +44,7 @@ from covers import (  # noqa: F401
     rows_kept,
     sets,
     shares,
+    subgroups,
     unforeseen,
 )
 from covers.claims import CLAIMS, Claim

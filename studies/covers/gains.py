@@ -1,4 +1,4 @@
-"""Skill, reliability bands, gains of recalibration, and what is said of subgroups."""
+"""Skill, reliability bands, and gains of recalibration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax, xlogy
+from scipy.special import softmax, xlogy
 
 import verax as vx
 from covers.claims import Measure, claim, share_of
@@ -323,54 +323,6 @@ def claims_of_list_gains() -> None:
 
 
 claims_of_list_gains()
-
-
-@cache
-def flags(n_subgroups: int, bad: bool, replications: int, seed: int) -> list[bool]:
-    """Samples where a calibrated subgroup of 40 rows is flagged; with `bad`, where one that is not is."""
-    found = []
-    for i in range(replications):
-        rng = np.random.default_rng([seed, i])
-        by = np.arange(40 * n_subgroups) % n_subgroups
-        x = rng.uniform(0.02, 0.98, len(by))
-        q = np.where((by == 0) & bad, x**4, x)
-        y = (rng.random(len(x)) < q).astype(int)
-        labels = {line.label for line in vx.subgroups(y, x, by=by, rule="brier", seed=i).flagged}
-        found.append(0 in labels if bad else bool(labels))
-    return found
-
-
-def claims_of_flags() -> None:
-    """Family-wise error and power of the flags of subgroups, and of differences of models inside them."""
-    for n, replications in ((30, 100), (100, 40)):
-        for bad, name, wanted in ((False, "any flag by chance", (0.0, 0.06)), (True, "found", (0.3, 1.0))):
-
-            def measure(replications: int, seed: int, n: int = n, bad: bool = bad) -> tuple[float, float]:
-                return share_of(flags(n, bad, replications, seed))
-
-            claim(f"subgroups: {name}, {n} subgroups", *wanted, measure, replications)
-    claim("subgroups: any difference of models by chance, 4 subgroups", 0.0, 0.06, any_difference(4), 400)
-
-
-def any_difference(n_subgroups: int) -> Measure:
-    """How often equally good models differ significantly in any of some subgroups of 60 rows."""
-
-    def measure(replications: int, seed: int) -> tuple[float, float]:
-        found = []
-        for i in range(replications):
-            rng = np.random.default_rng([seed, i])
-            x = rng.normal(size=60 * n_subgroups)
-            y = (rng.random(len(x)) < expit(x)).astype(int)
-            models = {name: expit(x + 0.7 * rng.normal(size=len(x))) for name in "abc"}
-            parts = vx.subgroups(y, models, by=np.arange(len(x)) % n_subgroups, rule="brier")
-            gaps = [d for each in parts.comparisons.values() for d in each.differences["brier"]]
-            found.append(any(d.p_adjusted <= 0.05 for d in gaps))
-        return share_of(found)
-
-    return measure
-
-
-claims_of_flags()
 
 
 def calibrated_intervals(k: int, n: int) -> Measure:

@@ -37,6 +37,7 @@ MEASURED = {
     "RankScore.interval": "slopes and ranks: AUC,",
     "Rate.interval": "rates: sensitivity",
     "RatedMean.interval": "raters: loss",
+    "EventRatio.interval": "subgroups: O:E",
     "RateCurve.band": "rates: ROC band",
     "RateCurve.interval": "rates: sensitivity",
     "RateCurve.x_interval": "rates: specificity",
@@ -57,8 +58,6 @@ MEASURED = {
 NOT_MEASURED = {
     # The band of one event, which reliability curves show.
     "EventCells.band",
-    # Equal to reference limits; subgroups have no study of their ratios yet.
-    "EventRatio.interval",
     "MonitoredStep.interval",
     "PeriodLine.gap_interval",
     "PeriodLine.interval",

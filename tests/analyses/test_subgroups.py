@@ -142,17 +142,13 @@ def test_labels_classes_and_groups():
     names = [10, 20, 30]
     labels = np.array(names)[y]
     patients = np.arange(200) // 2
-    found = vx.subgroups(
-        labels, p, by=np.arange(200) // 100, classes=names, rule="rps", groups=patients
-    )
+    found = vx.subgroups(labels, p, by=np.arange(200) // 100, classes=names, rule="rps", groups=patients)
     line = found[0]
     assert line.card["rps"] == pytest.approx(vx.rps(y[:100], p[:100]))
     assert line.card.n_groups == 50
     assert 0 < line.p_value < 1
     assert found.untested == ""
-    text = vx.subgroups(
-        ["lo", "hi"] * 50, p[:100, :2], by=[0, 1] * 50, classes=["lo", "hi"], normalize=True
-    )
+    text = vx.subgroups(["lo", "hi"] * 50, p[:100, :2], by=[0, 1] * 50, classes=["lo", "hi"], normalize=True)
     assert len(text) == 2
 
 
@@ -313,9 +309,7 @@ def test_subgroups_of_parts_share_the_number_of_forecasts_that_are_told_apart(ch
     y, site = rng.integers(0, 3, 900), rng.integers(0, 3, 900)
     exact = vx.subgroups(y, q, by=site)
     change(exact_up_to=1500)
-    found = [
-        vx.subgroups(Scattered(y, q, by=site, n_parts=n, seed=n), by="by").lines for n in (1, 6)
-    ]
+    found = [vx.subgroups(Scattered(y, q, by=site, n_parts=n, seed=n), by="by").lines for n in (1, 6)]
     for one, several, whole in zip(*found, exact.lines, strict=True):
         parts = [line.decomposition.whole for line in (one, several, whole)]
         assert parts[0].within == parts[1].within > 0

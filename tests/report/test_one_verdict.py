@@ -183,9 +183,9 @@ def test_subgroups_are_the_last_question_on_every_surface(shift, claim, tmp_path
     assert out == (["c"] if shift else [])
     least = min(lines, key=lambda line: line["p_value"])
     # Half of the level is for what subgroups show together, and is handed on where that is shown.
-    assert 7 * least["p_value"] <= least["p_adjusted"] * (1 + 1e-12) <= 14 * least["p_value"] * (1 + 1e-9) or (
-        least["p_adjusted"] == 1
-    )
+    assert 7 * least["p_value"] <= least["p_adjusted"] * (1 + 1e-12) <= 14 * least["p_value"] * (
+        1 + 1e-9
+    ) or (least["p_adjusted"] == 1)
     if shift:
         step = plain["next_step"]["text"]
         assert "do not use the probabilities in the subgroup site = c" in step

@@ -24,7 +24,6 @@ print(found)
 assert [line.label for line in found.flagged] == ["H"]
 
 # %%
-# Miscalibration is never zero, and small clinics show more of it by chance. What matters is the
-# distance from what a calibrated model would show there.
+# Miscalibration is never zero, and small clinics show more of it by chance. Diamonds are beyond chance.
 
 found.plot()

@@ -61,7 +61,7 @@ class EventSegments:
         """The sums of values over the events of each sum, (S,)."""
         return np.asarray(np.add.reduceat(values * self.times, self._begins))
 
-    def spread(self, values: Floats) -> Floats:
+    def spread(self, values: Any) -> Any:
         """The value of the sum that each event belongs to, (N,)."""
         return values[self._of]
 

@@ -146,6 +146,11 @@ def sorted_rows(event: BinaryEvent) -> Any:
     return packed
 
 
+def unpacked(packed: Any) -> tuple[Floats, Floats]:
+    """The forecasts of `sorted_rows`, and whether the event happened."""
+    return (packed >> np.uint64(1)).view(np.float64), (packed & np.uint64(1)).astype(float)
+
+
 @dataclass(frozen=True)
 class Walk:
     """The results of one pass over the rows of an event, which count alike.
@@ -570,7 +575,7 @@ class SummedEvent:
         """The distinct forecasts, or the bins."""
         if self.rows is None:
             return self.sums.of(self.i)
-        return bins_of_rows(self.rows, self.weights, self._sorted)
+        return bins_of_rows(self.rows, self.weights, self.packed)
 
     @property
     def cells(self) -> Floats:
@@ -580,16 +585,16 @@ class SummedEvent:
         return self.rows.cells(self.weights)
 
     @cached_property
-    def _sorted(self) -> Any:
+    def packed(self) -> Any:
         """Its rows in memory in the order of their forecasts (`sorted_rows`); None where weights differ."""
         return None if self.rows is None or self.weights is not None else sorted_rows(self.rows)
 
     @cached_property
     def walk(self) -> Walk | None:
         """One pass over many rows in memory that count alike; None elsewhere."""
-        if self.rows is None or not Walk.pays(self.rows) or self._sorted is None:
+        if self.rows is None or not Walk.pays(self.rows) or self.packed is None:
             return None
-        return Walk.of(self._sorted)
+        return Walk.of(self.packed)
 
     @property
     def inflation(self) -> float:
@@ -646,8 +651,7 @@ def bins_of_rows(event: BinaryEvent, weights: Floats | None, packed: Any) -> Eve
         columns = (weights, weights * event.happened, weights * weights)
         weight, happened, squares = (event.sums(column) for column in columns)
         return EventBins(weight, happened, weight * forecast, squares, forecast, forecast)
-    happened = (packed & np.uint64(1)).astype(float)
-    forecast = (packed >> np.uint64(1)).view(np.float64)
+    forecast, happened = unpacked(packed)
     rises = forecast[1:] != forecast[:-1]
     if rises.all():
         # One number, however many rows there are.

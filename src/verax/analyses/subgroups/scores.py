@@ -18,7 +18,7 @@ import numpy as np
 
 from verax.analyses.calibration.claims import average_variance
 from verax.analyses.calibration.scored import log_odds, row_scores
-from verax.analyses.calibration.sums import EventBins
+from verax.analyses.calibration.sums import SummedEvent, unpacked
 from verax.inference.saddlepoint import EventSegments, log_tails
 from verax.inputs.arrays import Floats, Ints
 
@@ -138,6 +138,9 @@ def p_over_groups(total: float, least: float, variance: float, freedom: float) -
 # ---- tests ---------------------------------------------------------------------------------------
 
 
+_NONE = np.zeros(0)
+
+
 @dataclass
 class EventTest:
     """The tests of one event in a subgroup, once they are settled.
@@ -168,9 +171,9 @@ class EventTest:
     share: float
     factor: float
     sums_of_groups: Floats | None
-    statistics: Floats = field(default_factory=lambda: np.zeros(3))
-    variances: Floats = field(default_factory=lambda: np.zeros(3))
-    p_values: Floats = field(default_factory=lambda: np.full(3, np.nan))
+    statistics: Floats = field(default_factory=lambda: _NONE)
+    variances: Floats = field(default_factory=lambda: _NONE)
+    p_values: Floats = field(default_factory=lambda: _NONE)
     of_groups: tuple[Floats, Floats] | None = None
     rarer: float = 0.0
     impossible: bool = False
@@ -186,17 +189,21 @@ class EventTest:
         return self.rarer >= FEWEST[SHIFT]
 
 
+# Forecasts, weights, weights with the event, weights times forecasts, and squared weights.
+_Columns = tuple[Floats, Floats, Floats, Floats, Floats]
+
+
 @dataclass
 class TestQueue:
-    """Events whose tests are computed many at a time, from their distinct forecasts."""
+    """Events whose tests are computed many at a time, from their rows or distinct forecasts."""
 
-    _tests: list[EventTest] = field(default_factory=list)
-    _columns: list[tuple[Floats, Floats, Floats, Floats, Floats]] = field(default_factory=list)
+    _rows: list[tuple[EventTest, Any]] = field(default_factory=list)
+    _binned: list[tuple[EventTest, _Columns]] = field(default_factory=list)
     _size: int = 0
 
     def ask(
         self,
-        bins: EventBins,
+        event: SummedEvent,
         *,
         copies: bool = False,
         share: float = 1.0,
@@ -205,33 +212,46 @@ class TestQueue:
     ) -> EventTest:
         """The tests of an event, which are complete once the queue is settled."""
         test = EventTest(share, factor, groups)
-        self._tests.append(test)
-        squares = bins.weight if copies else bins.squares
-        self._columns.append((bins.forecast, bins.weight, bins.happened, bins.claimed, squares))
-        self._size += len(bins.weight)
+        if event.packed is not None:
+            self._rows.append((test, event.packed))
+            self._size += len(event.packed)
+        else:
+            bins = event.bins
+            squares = bins.weight if copies else bins.squares
+            self._binned.append((test, (bins.forecast, bins.weight, bins.happened, bins.claimed, squares)))
+            self._size += len(bins.weight)
         if self._size > _TOGETHER:
             self.settle()
         return test
 
     def settle(self) -> None:
         """Compute what was asked for."""
-        if not self._tests:
-            return
-        lengths = [len(columns[0]) for columns in self._columns]
-        begins = np.cumsum([0, *lengths[:-1]])
-        columns = [np.concatenate(each) for each in zip(*self._columns, strict=True)]
-        batch = _Batch.of(columns, begins, np.repeat(np.arange(len(lengths)), lengths))
-        counts = batch.counts.T.tolist()
-        p = batch.p_values(np.array([test.factor for test in self._tests]), self._tests)
-        for i, test in enumerate(self._tests):
-            test.statistics, test.variances = batch.centred.statistics[i], batch.centred.variances[i]
-            test.p_values, test.rarer = p[i], float(batch.rarer[i])
-            test.impossible = bool(batch.impossible[i])
-            test.weight, test.observed, test.expected, test.squares, test.average = counts[i]
-            if test.sums_of_groups is not None:
-                test.of_groups = batch.centred.at(i).of_groups(test.sums_of_groups)
-                test.p_values = _over_groups(test)
-        self._tests, self._columns, self._size = [], [], 0
+        if self._rows:
+            tests, packed = zip(*self._rows, strict=True)
+            q, happened = unpacked(np.concatenate(packed))
+            ones = np.ones(len(q))
+            _settle(tests, (q, ones, happened, q, ones), [len(each) for each in packed])
+        if self._binned:
+            tests, binned = zip(*self._binned, strict=True)
+            columns = [np.concatenate(each) for each in zip(*binned, strict=True)]
+            lengths = [len(each[0]) for each in binned]
+            _settle(tests, (columns[0], columns[1], columns[2], columns[3], columns[4]), lengths)
+        self._rows, self._binned, self._size = [], [], 0
+
+
+def _settle(tests: Sequence[EventTest], columns: _Columns, lengths: Sequence[int]) -> None:
+    """Complete tests from the columns of their events, one after the other."""
+    begins = np.cumsum([0, *lengths[:-1]])
+    batch = _Batch.of(columns, begins, np.repeat(np.arange(len(lengths)), lengths))
+    p = batch.p_values(np.array([test.factor for test in tests]), tests)
+    for i, (test, counts) in enumerate(zip(tests, batch.counts.T.tolist(), strict=True)):
+        test.statistics, test.variances = batch.centred.statistics[i], batch.centred.variances[i]
+        test.p_values, test.rarer = p[i], float(batch.rarer[i])
+        test.impossible = bool(batch.impossible[i])
+        test.weight, test.observed, test.expected, test.squares, test.average = counts
+        if test.sums_of_groups is not None:
+            test.of_groups = batch.centred.at(i).of_groups(test.sums_of_groups)
+            test.p_values = _over_groups(test)
 
 
 @dataclass(frozen=True)
@@ -264,7 +284,7 @@ class _Batch:
     at: Ints
 
     @classmethod
-    def of(cls, columns: Sequence[Floats], begins: Ints, at: Ints) -> _Batch:
+    def of(cls, columns: _Columns, begins: Ints, at: Ints) -> _Batch:
         q, weight, happened, claimed, squares = columns
 
         def add(values: Any) -> Floats:

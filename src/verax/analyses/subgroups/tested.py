@@ -19,6 +19,7 @@ from verax.analyses.subgroups.scores import (
     p_of_subgroup,
 )
 from verax.analyses.subgroups.together import PooledEvent
+from verax.common.caching import cached_property
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
 from verax.scores.base import Rule
@@ -42,8 +43,8 @@ class SubgroupTests:
         Where tests are computed, many at a time.
     copies : bool
         Whether weights are numbers of rows, where there are no groups.
-    two : bool
-        Whether there are two classes.
+    two, flipped : bool
+        Whether there are two classes, and whether their event is the first one.
     events : list of EventTest
         The tests of each event.
     about : EventTest or None
@@ -56,6 +57,7 @@ class SubgroupTests:
     queue: TestQueue
     copies: bool
     two: bool
+    flipped: bool
     events: list[EventTest] = field(default_factory=list)
     about: EventTest | None = None
     decomposition: Decomposition | None = None
@@ -74,7 +76,8 @@ class SubgroupTests:
         queue: TestQueue,
     ) -> SubgroupTests:
         """Those of a model in a subgroup, from its sums."""
-        found = cls(queue, plan.copies, handle.n_classes == 2)
+        two = handle.n_classes == 2
+        found = cls(queue, plan.copies, two, two and rule.ordinal)
         if isinstance(summary, ListSums):
             # All listed classes have half of the level, and that none of them happens the other half.
             fits = fitted(summary, rule, handle, plan, model, lambda _, event: found._add_of_list(event))
@@ -110,7 +113,7 @@ class SubgroupTests:
         if sums.groups is not None:
             groups = sums_of_groups(sums.groups, sums.n_events, place, n_scored)
         copies = self.copies and sums.n_groups is None
-        test = self.queue.ask(event.bins, copies=copies, share=share, factor=factor, groups=groups)
+        test = self.queue.ask(event, copies=copies, share=share, factor=factor, groups=groups)
         if sums.groups is not None and groups is None:
             self._lacking = True
         else:
@@ -123,8 +126,7 @@ class SubgroupTests:
         if self.about is None:
             return None
         sums, copies = self._sums, self.copies and self._sums.n_groups is None
-        flipped = self.two and sums.n_events == 1
-        return EventCounts.of(self.about, sums, self._number, flipped=flipped, copies=copies)
+        return EventCounts.of(self.about, sums, self._number, flipped=self.flipped, copies=copies)
 
     @property
     def pooled(self) -> PooledEvent | None:
@@ -134,7 +136,7 @@ class SubgroupTests:
             return None
         return PooledEvent(self.about, counts, self._sums.labels)
 
-    @property
+    @cached_property
     def p_value(self) -> float:
         """The p-value of the subgroup; NaN without a test."""
         return p_of_subgroup(self.events)

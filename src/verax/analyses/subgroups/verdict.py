@@ -118,7 +118,9 @@ _OFF = (Claim.SUBGROUP, Claim.AS_A_WHOLE, Claim.ALL_SUBGROUPS)
 
 def in_family(parts: Mapping[str, Subgroups], level: float) -> dict[str, Subgroups]:
     """The subgroups of several columns, tested together at a level."""
-    columns = in_one_family([FamilyColumn(found.lines, found.among, found.pooled) for found in parts.values()], level)
+    columns = in_one_family(
+        [FamilyColumn(found.lines, found.among, found.pooled) for found in parts.values()], level
+    )
     return {
         name: found.tested_at(level, column)
         for (name, found), column in zip(parts.items(), columns, strict=True)
