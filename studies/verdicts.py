@@ -125,6 +125,8 @@ def is_true(finding: Finding, truth: Truth, helps: Callable[[], bool]) -> bool:
             return False
         # Halves of the rows hold as many rows of a bad subgroup as any other.
         return bool(names) and all(name.startswith("half") or truth.subgroups.get(name) for name in names)
+    if claim in (Claim.AS_A_WHOLE, Claim.ALL_SUBGROUPS):
+        return _true_together(finding, truth)
     if claim in (Claim.BETTER, Claim.WORSE):
         wanted, rule = (1 if claim == Claim.BETTER else -1), rule_of(finding)
         model = model if (rule, model) in truth.skill else "model"
@@ -142,6 +144,20 @@ def is_true(finding: Finding, truth: Truth, helps: Callable[[], bool]) -> bool:
     raise ValueError(f"{claim} has no truth in these designs")
 
 
+def _true_together(finding: Finding, truth: Truth) -> bool:
+    """Whether subgroups are off together as claimed: of two classes the event, else the most likely class."""
+    if truth.calibrated:
+        return False
+    if "slope" in finding.numbers:
+        wanted = 1 if finding.numbers["slope"] > 1 else -1
+        return len(truth.bias) > 1 or all(slope == wanted for slope in truth.slope.values())
+    wanted = 1 if finding.numbers["observed_to_expected"] < 1 else -1
+    off = truth.confidence if len(truth.bias) > 1 else next(iter(truth.bias.values()))
+    # Halves of the rows hold as many rows of a bad subgroup as any other.
+    everywhere = finding.claim == Claim.AS_A_WHOLE or "half" in finding.about or all(truth.subgroups.values())
+    return off == wanted and everywhere
+
+
 def expected(question: str, truth: Truth) -> set[str]:
     """The claims of a question that are true of a design, so that a verdict without them misses them."""
     if question == "comparison":
@@ -151,7 +167,8 @@ def expected(question: str, truth: Truth) -> set[str]:
         }
         return {Claim.BEST} if ahead else set()
     if question == "subgroups":
-        return {Claim.SUBGROUP} if any(truth.subgroups.values()) else set()
+        off = truth.subgroups.values()
+        return {Claim.ALL_SUBGROUPS} if all(off) else {Claim.SUBGROUP} if any(off) else set()
     if question == "recalibration":
         return set() if truth.calibrated else {Claim.HELPS}
     skills = {s for (rule, _), s in truth.skill.items() if rule in ("brier", "rps")}

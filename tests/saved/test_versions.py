@@ -38,7 +38,7 @@ LACKING = "lacks summaries that this analysis needs; none was made by FitRecipe 
 SKIPPED = ("row", "accuracy", "caution")
 # 0.2.0 kept no sample of rows, which tells how the events depend on each other. So outcomes of its files are
 # drawn event by event, in cells, and not for all events of a row together: what is random has other values.
-DRAWN = ("expected_miscalibration", "p_value", "p_adjusted", "p_is_bound")
+TESTED = ("p_value", "p_adjusted", "p_shift", "p_slope", "p_shape", "together", "findings")
 # 0.2.0 counted all rows in bins for these; rows that are kept now are counted likewise here.
 BINNED = ("retention", "qwk", "risk")
 # Reports on distributions take seconds: one is made of what was saved, the others by the long tests.
@@ -141,8 +141,11 @@ def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, cha
         if (what, version) != ("slope", "0.2.0") or LACKING not in str(error):
             raise
     else:
-        drawn = DRAWN if (what, version) == ("subgroups", "0.2.0") else ()
-        same(found, expected, SKIPPED + drawn)
+        # They lack the most likely class, and the sums of groups.
+        untested = TESTED if what == "subgroups" and version in ("0.2.0", "0.3.0") else ()
+        same(found, expected, SKIPPED + untested)
+        if untested and version == "0.3.0" and name != "lists":
+            assert "earlier version" in found.untested
 
 
 def all_numbers(found):

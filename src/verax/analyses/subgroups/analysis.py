@@ -325,7 +325,7 @@ def _of_model(
         )
     pooled = [each.pooled for each in tests if each.pooled is not None]
     of = "" if handle.n_classes == 2 else MOST_LIKELY
-    return lines, Pooled.of(pooled, of) if len(pooled) == len(tests) else None
+    return lines, Pooled.of(pooled, name, of) if len(pooled) == len(tests) else None
 
 
 def in_order_of_time(

@@ -33,7 +33,7 @@ class Subgroup:
     stands_out : bool
         Whether the miscalibration is beyond chance after the correction.
     untested : str, default ""
-        Why there was no test.
+        Why there was no test, or what an earlier version did not save.
     p_shift, p_slope, p_shape : float or None
         The p-values of each kind of test: whether events happen as often as forecast, whether forecasts are
         too extreme or not extreme enough, and whether their calibration curve is bent. None where too few

@@ -81,7 +81,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     pooled: Mapping[str, Pooled]
 
     _facts = (
-        *("by", "rule", "level", "untested", "within_groups", "time_ordered", "lines", "pooled"),
+        *("by", "rule", "level", "untested", "within_groups", "time_ordered", "lines", "together"),
         "comparisons",
     )
 
@@ -161,9 +161,12 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     @property
     def untested(self) -> str:
         """Which subgroups have no p-value of calibration, and why, in a sentence; empty where all have."""
-        return untested_sentence(
-            {called(self.by, line.label): line for line in self.lines if line.p_value is None}
-        )
+        return untested_sentence({called(self.by, line.label): line for line in self.lines if line.untested})
+
+    @property
+    def together(self) -> list[Pooled]:
+        """What the subgroups show together, for each model."""
+        return [*self.pooled.values()]
 
     @property
     def limits(self) -> str:

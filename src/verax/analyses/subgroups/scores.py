@@ -298,7 +298,7 @@ class _Batch:
         wrong = ((q <= 0) & (happened > 0)) | ((q >= 1) & (rest > 0))
         totals = [add(column) for column in (weight, happened, claimed)]
         with_event, without = add(unit * happened * (1 - q) ** 2), add(unit * rest * q**2)
-        average = average_variance(*totals, with_event, without)
+        average = average_variance(totals[0], totals[1], totals[2], with_event, without)
         return cls(
             centred,
             np.minimum(likely, add(times) - likely),
@@ -333,19 +333,21 @@ class _Batch:
     def _refine(self, p: Floats, refined: Any) -> None:
         """Put the tails of saddlepoints in the place of normal ones."""
         inner = (self.q > 0) & (self.q < 1)
+        # Of weights only the ratios matter.
+        scale = self.counts[3] / self.counts[0]
         columns, sizes = [], []
         for kind in range(len(KINDS)):
             rows = np.flatnonzero(refined[self.at, kind] & inner)
             at = self.at[rows]
             sign = np.sign(self.centred.statistics[:, kind])
-            score = self.centred.scores(at, kind, self.odds[rows]) * self.unit[rows] * sign[at]
+            score = self.centred.scores(at, kind, self.odds[rows]) * self.unit[rows] * (sign / scale)[at]
             columns.append((score, self.q[rows], self.times[rows]))
             sizes.append(np.bincount(at, minlength=len(p))[refined[:, kind]])
         if not refined.any():
             return
         joined = [np.concatenate(each) for each in zip(*columns, strict=True)]
         events = EventSegments(joined[0], joined[1], joined[2], np.concatenate(sizes))
-        tails = log_tails(events, np.abs(self.centred.statistics.T[refined.T]))
+        tails = log_tails(events, np.abs(self.centred.statistics.T / scale)[refined.T])
         p.T[refined.T] = np.minimum(2 * np.exp(tails), 1.0)
 
 

@@ -28,7 +28,7 @@ def subgroup_findings(
     `pooled` is what the subgroups of each column show together, by the column.
     """
     tested = {name: line for name, line in lines.items() if line.p_adjusted is not None}
-    untested = untested_sentence({name: line for name, line in lines.items() if line.p_adjusted is None})
+    untested = untested_sentence(lines)
     open_ = [Finding(Claim.UNTESTED, untested, level=level)] if untested else []
     if not tested:
         return open_

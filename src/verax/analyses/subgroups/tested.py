@@ -30,7 +30,8 @@ _ENTRIES = 0.5**0.5
 # Why there is no test.
 FEW = "fewer than 2 rows of either outcome expected"
 FEW_GROUPS = "fewer than 4 groups"
-EARLIER = "saved by an earlier version, without the sums of groups"
+NO_GROUPS = "saved by an earlier version, without the sums of groups"
+NO_TOP = "the most likely class, which an earlier version did not save"
 
 
 @dataclass
@@ -52,6 +53,8 @@ class SubgroupTests:
         else the most likely class.
     decomposition : Decomposition or None
         The parts of the score.
+    lacks : str
+        What saved sums lack.
     """
 
     queue: TestQueue
@@ -63,7 +66,7 @@ class SubgroupTests:
     decomposition: Decomposition | None = None
     _sums: Any = None
     _number: int = 0
-    _lacking: bool = False
+    lacks: str = ""
 
     @classmethod
     def of(
@@ -88,6 +91,8 @@ class SubgroupTests:
             )
             if summary.n_events in scored and _has(summary, summary.n_events):
                 found._add(summary.n_events, summary.event(summary.n_events, ""), handle, scored)
+            elif summary.n_events in scored:
+                found.lacks = NO_TOP
         found.decomposition = fits.result(handle)
         return found
 
@@ -115,7 +120,7 @@ class SubgroupTests:
         copies = self.copies and sums.n_groups is None
         test = self.queue.ask(event, copies=copies, share=share, factor=factor, groups=groups)
         if sums.groups is not None and groups is None:
-            self._lacking = True
+            self.lacks = NO_GROUPS
         else:
             self.events.append(test)
         return test
@@ -132,7 +137,7 @@ class SubgroupTests:
     def pooled(self) -> PooledEvent | None:
         """The event that is added up over subgroups, if it was tested."""
         counts = self.counts
-        if self._lacking or self.about is None or counts is None:
+        if self.lacks or self.about is None or counts is None:
             return None
         return PooledEvent(self.about, counts, self._sums.labels)
 
@@ -143,11 +148,11 @@ class SubgroupTests:
 
     @property
     def untested(self) -> str:
-        """Why there is no test; empty where there is."""
+        """Why there is no test, or what was not tested; empty where all was."""
+        if self.lacks:
+            return self.lacks
         if not math.isnan(self.p_value):
             return ""
-        if self._lacking:
-            return EARLIER
         return FEW_GROUPS if any(test.has_rows for test in self.events) else FEW
 
 

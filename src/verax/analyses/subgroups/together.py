@@ -48,6 +48,8 @@ class Pooled(Record):
 
     Attributes
     ----------
+    model : str
+        The name of the model.
     event : str
         The event: "" for the second of two classes, else "the most likely class".
     ratio : float
@@ -68,6 +70,7 @@ class Pooled(Record):
         The p-values after the correction for all that was tested together.
     """
 
+    model: str
     event: str
     ratio: float
     p_value: float
@@ -80,7 +83,7 @@ class Pooled(Record):
     slope_p_adjusted: float | None = None
 
     @classmethod
-    def of(cls, events: Sequence[PooledEvent], event: str) -> Pooled | None:
+    def of(cls, events: Sequence[PooledEvent], model: str, event: str) -> Pooled | None:
         """That of the subgroups of a model; None of fewer than two that vary."""
         known = [each for each in events if each.counts.right > 0]
         if len(known) < 2 or any((each.labels is None) != (known[0].labels is None) for each in known):
@@ -104,15 +107,14 @@ class Pooled(Record):
         apart = float((shift**2 / own).sum() - total**2 / spread)
         tested = all(not math.isnan(each.test.p_values[SHIFT]) for each in events)
         alike = tested and not _crossed(known) and _p_of_chi_square(apart, len(known) - 1) > _ALIKE
-        slope, sloped = [
-            sum(values[SLOPE] for values in columns)
-            for columns in (
-                [each.test.statistics for each in known],
-                [each.test.variances for each in known],
-            )
-        ]
+        slope = sum(float(each.test.statistics[SLOPE]) for each in known)
+        # Variances have squared weights, and how much a slope moves the statistic has weights.
+        sloped = sum(
+            float(each.test.variances[SLOPE]) * each.test.weight / each.test.squares for each in known
+        )
         slope_p = _pooled(known, SLOPE)[0] if sloped > 0 else math.nan
         return cls(
+            model,
             event,
             sum(each.counts.observed for each in known) / sum(each.counts.expected for each in known),
             p,
