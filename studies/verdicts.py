@@ -65,7 +65,7 @@ def _comparison(rows: Rows) -> Asked:
 
 
 def _subgroups(rows: Rows) -> Asked:
-    return vx.subgroups(rows.y, rows.p, by=rows.made.by, **rows.options).verdict, None
+    return vx.subgroups(rows.y, rows.p, by=rows.made.by, least=1, **rows.options).verdict, None
 
 
 def _recalibration(rows: Rows) -> Asked:
