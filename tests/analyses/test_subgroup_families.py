@@ -305,3 +305,14 @@ def test_the_level_of_subgroups_does_not_depend_on_other_questions():
     assert verdict.claims[0] == "worse_than_reference" or verdict.claims[0] == "not_better_than_reference"
     assert held["by"].level == found.level == 0.01
     assert [line.p_adjusted for line in held["by"].lines] == [line.p_adjusted for line in found.lines]
+
+
+def test_forecasts_that_are_too_extreme_in_all_subgroups():
+    """Events happen as often as forecast, and the slope is off everywhere."""
+    rng = np.random.default_rng(0)
+    odds, site = rng.normal(0, 1, 3000), np.arange(3000) % 6
+    y = (rng.random(3000) < expit(odds)).astype(int)
+    for factor, words in ((1.4, "too extreme"), (0.6, "not extreme enough")):
+        first = vx.subgroups(y, expit(factor * odds), by=site).verdict.findings[0]
+        assert first.claim == "subgroups_off_as_a_whole"
+        assert first.text.startswith(f"Its probabilities are {words} as a whole over the subgroups (p < 0.0001")

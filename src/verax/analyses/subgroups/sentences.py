@@ -56,21 +56,20 @@ def untested_sentence(lines: Mapping[str, Subgroup]) -> str:
 def _together(column: str, pooled: Pooled, level: float, whose: str) -> list[Finding]:
     """The shift that the subgroups of a column have together, or else the slope."""
     its = "Its" if whose == "The model" else f"{whose}'s"
-    what = f"{its} probabilities{f' of {pooled.event}' if pooled.event else ''} are too"
+    what = f"{its} probabilities{f' of {pooled.event}' if pooled.event else ''} are"
     if pooled.p_adjusted is not None and pooled.p_adjusted <= level:
         claim = Claim.ALL_SUBGROUPS if pooled.everywhere else Claim.AS_A_WHOLE
-        how, p = f"{'high' if pooled.ratio < 1 else 'low'} {_scope(column, pooled)}", pooled.p_adjusted
-        numbers = {"observed_to_expected": pooled.ratio}
-        shown = f"O:E {number(pooled.ratio, 2)}"
+        how, p = f"too {'high' if pooled.ratio < 1 else 'low'} {_scope(column, pooled)}", pooled.p_adjusted
+        numbers, shown = {"observed_to_expected": pooled.ratio}, f"O:E {number(pooled.ratio, 2)}, "
     elif pooled.slope_p_adjusted is not None and pooled.slope_p_adjusted <= level:
         # Where events also happen more or less often than forecast, a slope may come from that alone.
         claim, p = Claim.AS_A_WHOLE, pooled.slope_p_adjusted
-        how = f"{'extreme' if pooled.slope < 1 else 'timid'} {_whole(column)}"
-        numbers, shown = {"slope": pooled.slope}, f"slope about {number(pooled.slope, 2)}"
+        how = f"{'too extreme' if pooled.slope < 1 else 'not extreme enough'} {_whole(column)}"
+        numbers, shown = {"slope": pooled.slope}, ""
     else:
         return []
     step = NextStep("try recalibration", "vx.recalibrate(y, p)", "verax recalibrate {source}")
-    text = f"{what} {how} ({shown}, {_tested(p, level)})."
+    text = f"{what} {how} ({shown}{_tested(p, level)})."
     return [Finding(claim, text, (column,), numbers, p, level, step=step)]
 
 
