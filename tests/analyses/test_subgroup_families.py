@@ -315,4 +315,6 @@ def test_forecasts_that_are_too_extreme_in_all_subgroups():
     for factor, words in ((1.4, "too extreme"), (0.6, "not extreme enough")):
         first = vx.subgroups(y, expit(factor * odds), by=site).verdict.findings[0]
         assert first.claim == "subgroups_off_as_a_whole"
-        assert first.text.startswith(f"Its probabilities are {words} as a whole over the subgroups (p < 0.0001")
+        assert first.text.startswith(
+            f"Its probabilities are {words} as a whole over the subgroups (p < 0.0001"
+        )

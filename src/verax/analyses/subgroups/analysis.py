@@ -274,7 +274,9 @@ def read_subgroups(
             own, together = _of_model(found, handle, asked, plan, model, shown[model])
             lines |= {(line.label, model): line for line in own}
             if together is not None:
-                pooled[shown[model]] = together
+                # Of subgroups that are not here nothing is said.
+                every = among == len(found.labels)
+                pooled[shown[model]] = replace(together, alike=together.alike and every)
     in_order = [lines[label, model] for label in found.labels for model in handle.models]
     (tested,) = in_one_family([FamilyColumn(in_order, among, pooled)], level)
     return Subgroups(
