@@ -84,7 +84,7 @@ def log_tails(events: EventSegments, excess: Floats) -> Floats:
 
     >>> coins = EventSegments(np.ones(30), np.full(30, 0.5), np.ones(30), np.array([30]))
     >>> np.exp(log_tails(coins, np.array([9.0]))).round(6)
-    array([0.000438])
+    array([0.000379])
     """
     from scipy.special import log_ndtr
 
