@@ -31,6 +31,7 @@ from types import FrameType
 from typing import Any
 
 import verax as vx
+import widths_measured
 from measured import summary
 
 HERE = Path(__file__).parent
@@ -140,7 +141,7 @@ def tables() -> dict[str, dict[str, str]]:
     kept = {
         study: {n: "\n".join(t) for n, t in record["tables"].items()} for study, record in records().items()
     }
-    return kept | {"coverage": {"summary": summary()}}
+    return kept | {"coverage": {"summary": summary()}, "widths": widths_measured.tables()}
 
 
 def page(study: str) -> Path:

@@ -15,6 +15,8 @@ import covering  # which registers the claims
 import measured
 import verax.analyses
 import verax.wings
+import widths
+import widths_measured
 from covers.claims import CLAIMS
 from covers.intervals import MEASURED, NOT_MEASURED
 
@@ -79,3 +81,22 @@ def test_claims_about_the_same_samples_are_measured_together():
     assert len(rates) == 1
     assert "rates: ROC band, 200 rows" in rates[0]
     assert "rates: sensitivity, 1000 rows" not in rates[0]
+
+
+def test_every_design_of_widths_was_measured_and_its_worst_cells_are_on_the_page():
+    """`python studies/widths.py --save` measures all designs."""
+    kept = widths_measured.kept()
+    assert dict.fromkeys(row["design"] for row in kept) == dict.fromkeys(widths.DESIGNS)
+    assert all(int(row["samples"]) >= 500 for row in kept)
+    page = (Path(widths.__file__).parent / "widths.md").read_text()
+    least = min(kept, key=lambda row: float(row["coverage"]))
+    assert f"{least['family']}: {least['what']} | {least['design']} |" in page
+
+
+def test_a_design_of_widths_is_measured_again():
+    """Of few samples: the width of the mean loss is that of the interval that knows, and coverage a share."""
+    name = next(iter(widths.DESIGNS))
+    found = {row["what"]: row for row in widths.measure([name], 40, 1)}
+    assert 0.7 < float(found["brier"]["width"]) < 1.4
+    assert all(85 <= float(found[what]["coverage"]) <= 100 for what in ("brier", "accuracy"))
+    assert all(int(row["samples"]) <= 40 for row in found.values())
