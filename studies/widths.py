@@ -222,7 +222,78 @@ class Grades:
         yield seen("differences of losses", "rps, a - b", gap.difference, gap.interval)
 
 
-Design = Events | Grades
+@dataclass(frozen=True)
+class Sets:
+    """Prediction sets of four classes at level 0.9: the coverage that they will have on other rows.
+
+    Attributes
+    ----------
+    n, groups, sizes, effect, law, weights
+        As of events: groups make forecasts too sure, or not sure enough.
+    places : int or None
+        To how many digits forecasts are rounded, so that scores tie.
+    """
+
+    n: int
+    groups: int = 0
+    sizes: str = "equal"
+    effect: float = 0.0
+    law: str = "normal"
+    weights: bool = False
+    places: int | None = None
+
+    level = 0.9
+
+    def __str__(self) -> str:
+        where = (
+            f" in {self.groups} groups ({self.sizes}, {self.law} shifts of {self.effect:g})"
+            if self.groups
+            else ""
+        )
+        tied = f", rounded to {self.places} digits" if self.places else ""
+        return f"sets, {self.n:,} rows{where}{tied}{', weights' if self.weights else ''}"
+
+    def rows(self, rng: np.random.Generator) -> Rows:
+        """A sample."""
+        n, own, shift = self.n, {}, np.zeros(self.n)
+        if self.groups:
+            group = grouped(self, rng)
+            shift = self.effect * shifts(self.law, self.groups, rng)[group]
+            own["groups"] = group
+        z = 1.3 * rng.normal(size=(n, 4))
+        chance = softmax(z * np.exp(shift)[:, None], axis=1)
+        y = (rng.random(n)[:, None] > np.cumsum(chance, axis=1)).sum(axis=1).clip(0, 3)
+        if self.weights:
+            own["weights"] = rng.exponential(size=n)
+        p = softmax(1.3 * z, axis=1)
+        if self.places:
+            p = np.round(p, self.places) + 1e-9
+            p /= p.sum(axis=1, keepdims=True)
+        return Rows(y, {"a": p}, own)
+
+    def intervals(self, rows: Rows) -> Iterator[Seen]:
+        """The range, about the coverage of other rows: it is this that varies from sample to sample."""
+        fitted = vx.conformal(rows.y, rows.models["a"], level=self.level, **rows.own)
+        other = elsewhere(self)
+        named = fitted.apply(other.models["a"]).mask()
+        met = float(named[np.arange(len(other.y)), other.y].mean())
+        low, high = fitted.expected_coverage
+        yield seen(
+            "coverage of sets",
+            f"level {self.level:g}",
+            met,
+            (self.level + low - met, self.level + high - met),
+        )
+
+
+Design = Events | Grades | Sets
+
+
+@cache
+def elsewhere(design: Sets) -> Rows:
+    """Other rows of the population of a design."""
+    many = replace(design, n=POPULATION, groups=GROUPS if design.groups else 0, weights=False)
+    return many.rows(np.random.default_rng(20))
 
 
 def grouped(design: Design, rng: np.random.Generator) -> np.ndarray:
@@ -287,12 +358,22 @@ GRADES = [
     Grades(5, 1_000, groups=30, effect=0.4),
     Grades(6, 1_200, groups=30, sizes="ranked", effect=0.0),
 ]
-DESIGNS: dict[str, Design] = {str(design): design for design in (*EVENTS, *GRADES)}
+SETS = [
+    Sets(150),
+    Sets(700),
+    Sets(700, weights=True),
+    Sets(700, places=2),
+    Sets(1_500, groups=35, sizes="skewed", effect=0.3),
+    Sets(1_500, groups=80, effect=0.5),
+]
+DESIGNS: dict[str, Design] = {str(design): design for design in (*EVENTS, *GRADES, *SETS)}
 
 
 @cache
 def truth(design: Design) -> dict[tuple[str, str], float]:
     """What is estimated, from many rows."""
+    if isinstance(design, Sets):
+        return {("coverage of sets", f"level {design.level:g}"): design.level}
     many = replace(design, n=POPULATION, groups=GROUPS if design.groups else 0, weights=False)
     found: dict[tuple[str, str], list[float]] = {}
     for i in range(POPULATIONS):
