@@ -2,6 +2,7 @@
 
     python studies/widths.py --processes 16 --save    # all designs; keeps studies/results/widths.csv
     python studies/widths.py TEXT ...                 # designs whose names contain one of these texts
+    python studies/widths.py --family "net benefit" --save    # one kind of quantity again
     python studies/widths.py --page                   # tables and figures of the page, from what is kept
 
 A width is divided by that of the interval that knows the truth: twice 1.96 times the standard deviation of
@@ -143,23 +144,30 @@ class Events:
         models = {"a": expit(self.sure * z), "b": expit(z + 0.6 * rng.normal(size=n))}
         return Rows(y, models, own)
 
-    def intervals(self, rows: Rows) -> Iterator[Seen]:
+    def intervals(self, rows: Rows, family: str = "") -> Iterator[Seen]:
         """What default calls print."""
         y, a, own = rows.y, rows.models["a"], rows.own
-        card = vx.evaluate(y, a, **own)
-        yield from of_card(card)
-        compared = vx.compare(y, rows.models, **own)
-        for rule in ("brier", "log_score"):
-            gap = compared.difference("a", "b", rule)
-            yield seen("differences of losses", f"{rule}, a - b", gap.difference, gap.interval)
+        if not family or family in FAMILIES:
+            yield from of_card(vx.evaluate(y, a, **own))
+        if family in ("", "differences of losses"):
+            compared = vx.compare(y, rows.models, **own)
+            for rule in ("brier", "log_score"):
+                gap = compared.difference("a", "b", rule)
+                yield seen("differences of losses", f"{rule}, a - b", gap.difference, gap.interval)
+        if family in ("", "net benefit"):
+            yield from self.benefits(y, a, own)
+        if family in ("", "differences of rates"):
+            points = vx.operating_points(y, rows.models, threshold=float(expit(self.offset)), **own)
+            for gap in points.differences:
+                if gap.rate in ("sensitivity", "specificity", "ppv", "accuracy"):
+                    yield seen("differences of rates", f"{gap.rate}, a - b", gap.difference, gap.interval)
+
+    def benefits(self, y: np.ndarray, a: np.ndarray, own: dict[str, np.ndarray]) -> Iterator[Seen]:
+        """Net benefits at the thresholds."""
         benefit = vx.net_benefit(y, a, thresholds=THRESHOLDS, **own).curves[0]
         ends = np.transpose(np.asarray(benefit.interval))
         for threshold, value, interval in zip(THRESHOLDS, benefit.values, ends, strict=True):
             yield seen("net benefit", f"at {threshold:g}", value, interval)
-        points = vx.operating_points(y, rows.models, threshold=float(expit(self.offset)), **own)
-        for gap in points.differences:
-            if gap.rate in ("sensitivity", "specificity", "ppv", "accuracy"):
-                yield seen("differences of rates", f"{gap.rate}, a - b", gap.difference, gap.interval)
 
 
 @dataclass(frozen=True)
@@ -213,13 +221,13 @@ class Grades:
         other = z + 0.5 * rng.normal(size=z.shape)
         return Rows(y, {"a": softmax(z, axis=1), "b": softmax(other, axis=1)}, own)
 
-    def intervals(self, rows: Rows) -> Iterator[Seen]:
+    def intervals(self, rows: Rows, family: str = "") -> Iterator[Seen]:
         """What default calls print."""
-        card = vx.evaluate(rows.y, rows.models["a"], ordered=True, **rows.own)
-        yield from of_card(card)
-        compared = vx.compare(rows.y, rows.models, ordered=True, **rows.own)
-        gap = compared.difference("a", "b", "rps")
-        yield seen("differences of losses", "rps, a - b", gap.difference, gap.interval)
+        if not family or family in FAMILIES:
+            yield from of_card(vx.evaluate(rows.y, rows.models["a"], ordered=True, **rows.own))
+        if family in ("", "differences of losses"):
+            gap = vx.compare(rows.y, rows.models, ordered=True, **rows.own).difference("a", "b", "rps")
+            yield seen("differences of losses", "rps, a - b", gap.difference, gap.interval)
 
 
 @dataclass(frozen=True)
@@ -271,8 +279,10 @@ class Sets:
             p /= p.sum(axis=1, keepdims=True)
         return Rows(y, {"a": p}, own)
 
-    def intervals(self, rows: Rows) -> Iterator[Seen]:
+    def intervals(self, rows: Rows, family: str = "") -> Iterator[Seen]:
         """The range, about the coverage of other rows: it is this that varies from sample to sample."""
+        if family not in ("", "coverage of sets"):
+            return
         fitted = vx.conformal(rows.y, rows.models["a"], level=self.level, **rows.own)
         other = elsewhere(self)
         named = fitted.apply(other.models["a"]).mask()
@@ -370,7 +380,7 @@ DESIGNS: dict[str, Design] = {str(design): design for design in (*EVENTS, *GRADE
 
 
 @cache
-def truth(design: Design) -> dict[tuple[str, str], float]:
+def truth(design: Design, family: str) -> dict[tuple[str, str], float]:
     """What is estimated, from many rows."""
     if isinstance(design, Sets):
         return {("coverage of sets", f"level {design.level:g}"): design.level}
@@ -378,21 +388,21 @@ def truth(design: Design) -> dict[tuple[str, str], float]:
     found: dict[tuple[str, str], list[float]] = {}
     for i in range(POPULATIONS):
         rows = many.rows(np.random.default_rng([20, i]))
-        for each in many.intervals(replace(rows, own={})):
+        for each in many.intervals(replace(rows, own={}), family):
             found.setdefault((each.family, each.what), []).append(each.value)
     return {key: float(np.mean(values)) for key, values in found.items()}
 
 
-def samples(name: str, first: int, last: int) -> tuple[str, list[list[Seen]]]:
+def samples(name: str, first: int, last: int, family: str) -> tuple[str, list[list[Seen]]]:
     """The intervals of some samples of a design."""
     design = DESIGNS[name]
     drawn = (design.rows(np.random.default_rng([7, i])) for i in range(first, last))
-    return name, [list(design.intervals(rows)) for rows in drawn]
+    return name, [list(design.intervals(rows, family)) for rows in drawn]
 
 
-def true_values(name: str) -> tuple[str, dict[tuple[str, str], float]]:
+def true_values(name: str, family: str) -> tuple[str, dict[tuple[str, str], float]]:
     """The true values of a design, by its name."""
-    return name, truth(DESIGNS[name])
+    return name, truth(DESIGNS[name], family)
 
 
 def summed(design: str, found: Sequence[Seen], true: float) -> dict[str, str]:
@@ -418,14 +428,16 @@ def summed(design: str, found: Sequence[Seen], true: float) -> dict[str, str]:
     )
 
 
-def measure(names: Sequence[str], replications: int, processes: int) -> Iterator[dict[str, str]]:
-    """Every quantity of every design."""
+def measure(
+    names: Sequence[str], replications: int, processes: int, family: str = ""
+) -> Iterator[dict[str, str]]:
+    """Every quantity of every design, or those of a family."""
     step = 50
     tasks = [(name, i, min(i + step, replications)) for name in names for i in range(0, replications, step)]
     found: dict[str, list[list[Seen]]] = {name: [] for name in names}
     with ProcessPoolExecutor(processes) as pool:
-        true = dict(pool.map(true_values, names))
-        for name, drawn in pool.map(samples, *zip(*tasks, strict=True)):
+        true = dict(pool.map(true_values, names, [family] * len(names)))
+        for name, drawn in pool.map(samples, *zip(*tasks, strict=True), [family] * len(tasks)):
             found[name] += drawn
             if len(found[name]) < replications:
                 continue
@@ -433,6 +445,17 @@ def measure(names: Sequence[str], replications: int, processes: int) -> Iterator
             for each in (x for sample in found[name] for x in sample):
                 by_kind.setdefault((each.family, each.what), []).append(each)
             yield from (summed(name, each, true[name][key]) for key, each in by_kind.items())
+
+
+def keep(found: Sequence[dict[str, str]]) -> None:
+    """Write what was measured in place of earlier runs of the same quantities and designs."""
+    before = kept() if RESULTS.exists() else []
+    rows = {(r["design"], r["family"], r["what"]): r for r in (*before, *found)}
+    order = list(DESIGNS)
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows.values(), key=lambda r: order.index(r["design"])))
 
 
 def draw(rows: Sequence[dict[str, str]]) -> None:
@@ -461,7 +484,8 @@ def main() -> None:
     """Measure the designs asked for, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="texts that the names of designs contain")
-    parser.add_argument("--replications", type=int, default=1_000)
+    parser.add_argument("--family", default="", help="only this kind of quantity")
+    parser.add_argument("--replications", type=int, default=1_500)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--save", action="store_true", help=f"write to {RESULTS.name} and to the page")
     parser.add_argument("--page", action="store_true", help="only write what is kept into the page")
@@ -469,15 +493,12 @@ def main() -> None:
     if not options.page:
         names = [n for n in DESIGNS if not options.names or any(text in n for text in options.names)]
         found = []
-        for row in measure(names, options.replications, options.processes):
+        for row in measure(names, options.replications, options.processes, options.family):
             print(" | ".join(row.values()), flush=True)
             found.append(row)
         print(summary(found))
         if options.save:
-            with RESULTS.open("w", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(found)
+            keep(found)
     if options.page or options.save:
         draw(kept())
         write("widths", tables())

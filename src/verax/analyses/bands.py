@@ -263,11 +263,15 @@ class Mixture:
 
     def _steps(self, quantile: float) -> Floats:
         """The distances of the Jeffreys limits of each share below and above it, (2, S, T)."""
-        from scipy.special import betaincinv, stdtr
+        from scipy.special import betaincinv, ndtri, stdtr
 
-        tail = stdtr(self.states.cells.units.freedom, -quantile)
+        units = self.states.cells.units
+        tail = stdtr(units.freedom, -quantile)
         used = (self.factors != 0) | (self.states.happened & (self.rate is not None))
         share, rows = self.states.share[used], self.states.rows(used)[used]
+        if units.grouped:
+            # How groups vary is estimated, from few of them: Student's quantile in place of the normal one.
+            rows = rows * (ndtri(tail) / quantile) ** 2
         counts, others = np.clip(share, 0.0, 1.0) * rows, np.clip(1 - share, 0.0, 1.0) * rows
         low = np.where(share > _NONE, betaincinv(counts + 0.5, others + 0.5, tail), 0.0)
         rest = np.where(share < 1 - _NONE, betaincinv(others + 0.5, counts + 0.5, tail), 0.0)

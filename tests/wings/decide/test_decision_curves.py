@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from model_diagnostics.scoring import ElementaryScore
 from scipy.special import expit, ndtri
 from scipy.stats import beta
+from scipy.stats import t as student
 
 import verax as vx
 from cases import forecasts
@@ -442,3 +443,21 @@ def test_the_table_shows_the_thresholds_that_were_asked_for(thresholds, shown):
     text = repr(vx.net_benefit([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], thresholds=thresholds))
     heads = re.findall(r"at (\S+)", text.splitlines()[1])
     assert heads == shown
+
+
+def test_intervals_over_few_groups_are_as_wide_as_those_of_student_over_their_means():
+    """Six groups of one size, whose own net benefits differ far more than their rows tell."""
+    rng = np.random.default_rng(4)
+    groups = np.repeat(np.arange(6), 3_000)
+    shift = 1.2 * rng.normal(size=6)[groups]
+    z = rng.normal(size=len(groups))
+    y, p = (rng.random(len(z)) < expit(z + shift)).astype(int), expit(z)
+    curve = vx.net_benefit(y, p, thresholds=[0.3, 0.5], groups=groups).curves[0]
+    for k, threshold in enumerate((0.3, 0.5)):
+        odds = threshold / (1 - threshold)
+        value = (p >= threshold) * np.where(y == 1, 1.0, -odds)
+        means = np.array([value[groups == g].mean() for g in range(6)])
+        half = student.ppf(0.975, 5) * means.std(ddof=1) / 6**0.5
+        low, high = curve.interval[:, k]
+        assert curve.values[k] == pytest.approx(means.mean())
+        assert 0.9 < (high - low) / (2 * half) < 1.25
