@@ -134,6 +134,35 @@ def test_infinite_losses_and_rows_that_are_none():
         score("brier", (np.zeros((1, 2)), good[1]))
 
 
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_rows_that_are_no_numbers_are_counted_and_the_first_is_named(rule):
+    metric = adapter.Score(rule, from_logits=True)
+    y, logits = np.arange(5) % 3, np.zeros((5, 3), np.float32)
+    metric.update_state(y, logits)
+    assert (metric.n_invalid, metric.first_invalid) == (0, None)
+    logits[2, 1], logits[4] = np.nan, -np.inf
+    for _ in range(2):
+        metric.update_state(y, logits)
+    assert math.isnan(float(metric.result()))
+    assert (metric.n_invalid, metric.first_invalid) == (4, (2, 2))
+    metric.reset_state()
+    assert (metric.n_invalid, metric.first_invalid) == (0, None)
+
+
+@pytest.mark.parametrize("rule", [*SMOOTH, vx.rules.Log(clip=0.01)], ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_losses_of_rows_that_are_no_numbers(rule, dtype):
+    y, logits = np.arange(5) % 3, np.zeros((5, 3), dtype)
+    logits[2, 1], logits[4] = np.nan, -np.inf
+    loss = adapter.Loss(rule, from_logits=True, reduction=None)
+    losses = ops.convert_to_numpy(loss(y, ops.convert_to_tensor(logits)))
+    assert np.isnan(losses).tolist() == [False, False, True, False, True]
+    masked = np.array([[0.0, -np.inf, 0.0]] * 2, "float32")
+    far = np.where(np.isinf(masked), np.float32(-80), masked)
+    limits = [ops.convert_to_numpy(loss(np.array([0, 2]), ops.convert_to_tensor(z))) for z in (masked, far)]
+    np.testing.assert_allclose(*limits, rtol=1e-6)
+
+
 def test_half_precision_predictions():
     y, p, _ = rows()
     half = ops.cast(p, "bfloat16")

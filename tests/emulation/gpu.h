@@ -110,6 +110,7 @@ template <typename T, typename U> T atomicAdd(T* at, U x) {
 }
 template <typename T> T __ldcg(const T* at) { return *at; }
 static void __threadfence() {}
+static void atomicMin(unsigned long long* at, unsigned long long x) { *at = x < *at ? x : *at; }
 static void atomicMax(unsigned long long* at, unsigned long long x) { *at = x > *at ? x : *at; }
 
 static long long __double_as_longlong(double x) {

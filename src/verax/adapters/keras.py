@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verax.adapters.rows import ArgumentNames, TrainingRows, batch_sums, check_label_smoothing
+from verax.adapters.rows import (
+    INVALID,
+    ArgumentNames,
+    BatchSums,
+    TrainingRows,
+    batch_sums,
+    check_label_smoothing,
+)
 from verax.adapters.training import trainable
 from verax.common.checks import check_integer
 from verax.common.packages import way_to_install
@@ -167,9 +174,10 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
     """The weighted mean loss of a rule, as a Keras metric. Lower is better.
 
     It has the name of its rule, so that callbacks watch "val_pbs". It is NaN if any row is invalid
-    (negative, not summing to one, an unknown class), because compiled code cannot raise errors. Infinite
-    losses are not clipped; they make it infinite. Sums are in float64 where the backend has it, compensated
-    for rounding errors elsewhere, whatever the precision of the model.
+    (NaN, negative, not summing to one, an unknown class), because compiled code cannot raise errors;
+    `n_invalid` and `first_invalid` say how many are and where the first one is. Infinite losses are not
+    clipped; they make it infinite. Sums are in float64 where the backend has it, compensated for rounding
+    errors elsewhere, whatever the precision of the model.
 
     Parameters
     ----------
@@ -212,6 +220,8 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         self._wide = _widest()
         self._sums = self.add_variable((2, 3), "zeros", dtype=self._wide, name="sums")
         self._n_invalid = self.add_variable((), "zeros", dtype="int32", name="n_invalid")
+        # The number of updates; the first with an invalid row, and the first such row in it.
+        self._where = self.add_variable((3,), "zeros", dtype="int32", name="where")
 
     def update_state(self, y_true: Array, y_pred: Array, sample_weight: Array | None = None) -> None:
         """Add targets, predictions and weights.
@@ -245,8 +255,32 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
             sums = batch_sums([self.rule], batch, decisions=False)
         _, finite, total, _, infinite = sums.sums
         self._plus(ops.convert_to_tensor(batch.xp.stack([finite, total, infinite])))
-        n_invalid = ops.convert_to_tensor(batch.xp.sum(sums.counts[2:]))
-        self._n_invalid.assign(self._n_invalid + ops.cast(n_invalid, "int32"))
+        self._note(batch, sums)
+
+    def _note(self, batch: TrainingRows, sums: BatchSums) -> None:
+        """Count the invalid rows of an update, and keep the place of the first one of all."""
+        updates, update, row = ops.unstack(ops.convert_to_tensor(self._where), 3)
+        updates = updates + 1
+        if sums.first is not None:
+            counts = ops.cast(ops.convert_to_tensor(sums.counts[INVALID:]), "int32")
+            first = ops.cast(ops.convert_to_tensor(sums.first[INVALID:]), "int32")
+            n_rows = int(batch.rows.shape[0]) if batch.rows.shape[0] is not None else 2**31 - 1
+            here = ops.min(ops.where(counts > 0, first, n_rows))
+            found = (ops.sum(counts) > 0) & (update == 0)
+            update, row = ops.where(found, updates, update), ops.where(found, here, row)
+            self._n_invalid.assign(self._n_invalid + ops.sum(counts))
+        self._where.assign(ops.stack([updates, update, row]))
+
+    @property
+    def n_invalid(self) -> int:
+        """How many invalid rows there were; any makes the result NaN."""
+        return int(self._n_invalid)
+
+    @property
+    def first_invalid(self) -> tuple[int, int] | None:
+        """The update with the first invalid row, counted from 1, and the row in it; None if all are valid."""
+        _, update, row = ops.convert_to_numpy(self._where).tolist()
+        return (update, row) if update else None
 
     def _plus(self, terms: Array) -> None:
         total, error = two_sum(self._sums[0], terms)

@@ -136,8 +136,11 @@ class TrainingRows:
         return ShareStats(xp, self.n_classes, int(p.shape[0]), (None, self.target, stats))
 
     def losses(self, rule: Rule) -> Array:
-        """The loss of each row: by a distribution, the mean over its classes."""
-        return self.statistics(rule.needs).loss(rule)
+        """The loss of each row: by a distribution, the mean over its classes; NaN of logits that are none."""
+        stats = self.statistics(rule.needs)
+        loss = stats.loss(rule)
+        # A formula may lose what it is given in a comparison.
+        return loss + 0 * stats.p_true if self.logits else loss
 
     def without(self, kept: Array) -> TrainingRows:
         """The rows with fewer that count; shapes stay, so no device has to wait."""
@@ -306,6 +309,10 @@ def _bad_forecast(batch: TrainingRows, row: int, names: ArgumentNames) -> InputE
 # ---- sums --------------------------------------------------------------------------------------
 
 
+# The counts from this one on are of rows that must not be there.
+INVALID = 2
+
+
 @dataclass(frozen=True)
 class BatchSums:
     """The sums of a metric.
@@ -322,6 +329,9 @@ class BatchSums:
         The number of rows with weight, the sum of w^2, and for each rule the sums with w^2.
     cells, squared_cells : array, optional
         Weights and squared weights as `verax.engines.counts.Counts` keeps them.
+    first : array, optional
+        Of what is counted, the number of the first such row; 0 also where there is none. None from NumPy if
+        no row is invalid.
     """
 
     sums: Array
@@ -329,6 +339,7 @@ class BatchSums:
     squares: Array | None = None
     cells: Array | None = None
     squared_cells: Array | None = None
+    first: Array | None = None
 
     @property
     def arrays(self) -> tuple[Array, Array, Array | None, Array | None, Array | None]:
@@ -347,14 +358,15 @@ def batch_sums(rules: Sequence[Rule], batch: TrainingRows, *, decisions: bool) -
     finite = xp.where(infinite, 0.0, losses)
     sums = [*_moments(xp, xp.where(infinite, 0.0, w), finite), xp.sum(xp.where(infinite, w, 0.0), axis=1)]
     total = xp.concat([xp.sum(w)[None], xp.reshape(xp.stack(sums, axis=1), (-1,))])
-    counts = _counts(batch, stats.impossible, w)
+    counts, first = _counts(batch, stats.impossible, w)
     if not decisions:
-        return BatchSums(total, counts)
+        return BatchSums(total, counts, first=first)
     square = w * w
     squares = xp.stack(_moments(xp, xp.where(infinite, 0.0, square), finite), axis=1)
     head = xp.stack([xp.sum(xp.astype(w > 0, w.dtype)), xp.sum(square)])
     cells = _cell_sums(batch, stats.decision)
-    return BatchSums(total, counts, xp.concat([head, xp.reshape(squares, (-1,))]), cells(w), cells(square))
+    whole = xp.concat([head, xp.reshape(squares, (-1,))])
+    return BatchSums(total, counts, whole, cells(w), cells(square), first)
 
 
 def _moments(xp: Any, w: Array, loss: Array) -> list[Array]:
@@ -362,8 +374,8 @@ def _moments(xp: Any, w: Array, loss: Array) -> list[Array]:
     return [xp.sum(w, axis=1), xp.sum(total, axis=1), xp.sum(total * loss, axis=1)]
 
 
-def _counts(batch: TrainingRows, impossible: Array, w: Array) -> Array:
-    """The number of rows of each kind."""
+def _counts(batch: TrainingRows, impossible: Array, w: Array) -> tuple[Array, Array | None]:
+    """The number of rows of each kind, and the first of each, as `BatchSums` has them."""
     xp, values = batch.xp, batch.bad_values
     none = values ^ values
     kinds = [
@@ -374,7 +386,11 @@ def _counts(batch: TrainingRows, impossible: Array, w: Array) -> Array:
         batch.bad_targets,
         none if batch.weights is None else batch.bad_weights,
     ]
-    return xp.sum(xp.stack(kinds), axis=1)
+    flags = xp.stack(kinds)
+    counts = xp.sum(flags, axis=1)
+    if isinstance(counts, np.ndarray) and not counts[INVALID:].any():
+        return counts, None
+    return counts, xp.argmax(xp.astype(flags, batch.rows.dtype), axis=1)
 
 
 def _cell_sums(batch: TrainingRows, decision: Array) -> Callable[[Array], Array]:

@@ -17,7 +17,7 @@ from verax.engines.scan import scan_rows
 from verax.engines.stats import Formula, RowStats, compute, formula_for
 from verax.engines.tally import RuleSums
 from verax.errors import InputError, RuleError
-from verax.inputs.arrays import Array, move_like, namespace_of, to_array, to_host
+from verax.inputs.arrays import Array, is_traced, move_like, namespace_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, refuse_graded
 from verax.inputs.memory import pair
@@ -417,7 +417,13 @@ class _Losses:
         self._rules, self._parts = rules, parts
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
-        self._parts[batch.start] = [_loss_of(rule, stats) for rule in self._rules]
+        losses = [_loss_of(rule, stats) for rule in self._rules]
+        if losses and is_traced(losses[0]):
+            # Nobody has looked at the values, and a formula may lose a NaN in a comparison.
+            rows: Any = batch
+            broken = 0 * stats.xp.sum(rows.p, axis=1)
+            losses = [loss + broken for loss in losses]
+        self._parts[batch.start] = losses
 
 
 def _loss_of(rule: Formula, stats: RowStats) -> Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
 from verax.common.checks import as_float, check_choice, check_flag, check_number
@@ -448,11 +447,13 @@ class RPS(OrdinalRule):
         # squared cumulative errors is K + 3/2 - 2n/3 - (2K + 5/6)/n + K/n^2, which rises up to one n
         # and falls after it; that n lies within 1 of the square root of 3K. Integers keep it exact.
         root = math.isqrt(3 * n_classes)
-        sizes = range(max(1, root - 2), min(n_classes, root + 2) + 1)
-        total = max(
-            Fraction((n - 1) * (n * (2 * n - 1) + 6 * (n - 1) * (n_classes - n)), 6 * n * n) for n in sizes
-        )
-        return float(total / (n_classes - 1) if self.normalized else total)
+        largest, over = 0, 1
+        # Plain steps, because compilers of PyTorch follow them.
+        for n in range(max(1, root - 2), min(n_classes, root + 2) + 1):
+            total, parts = (n - 1) * (n * (2 * n - 1) + 6 * (n - 1) * (n_classes - n)), 6 * n * n
+            if total * over > largest * parts:
+                largest, over = total, parts
+        return largest / (over * (n_classes - 1) if self.normalized else over)
 
     def inf_wrong(self, n_classes: int) -> float:
         # Half the mass next to an outcome at the end; (.4, .4, .2) around one in the middle.

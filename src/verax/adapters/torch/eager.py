@@ -72,8 +72,8 @@ class _Work:
             batch = self._read(rows, by_numpy=True)
             refuse_invalid(batch, self.names)
             losses, slopes = self.with_slopes(batch)
-            # Broken rows are left to operations.
-            if isfinite(losses.sum()):
+            # Broken rows are left to operations; a formula may lose a NaN, which slopes keep.
+            if isfinite(losses.sum()) and isfinite(slopes.sum()):
                 loss: Tensor = _HostLoss.apply(rows, losses, slopes, self)  # type: ignore[no-untyped-call]
                 return loss
         return self.by_operations(rows)

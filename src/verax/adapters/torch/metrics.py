@@ -61,10 +61,12 @@ def add_by_kernel(
     logits: bool,
     ignore_index: int | None,
     class_weights: Tensor | None,
+    number: int,
 ) -> bool:
     """Add the sums of a batch to those of a metric, in place; False where operations must do it.
 
-    `states` has the sums in pairs, (2, n): totals, and the sums of their rounding errors.
+    `states` has the sums in pairs, (2, n): totals, and the sums of their rounding errors. `number` is that of
+    the update.
     """
     if settings.torch_kernels is False or (getattr(preds, "requires_grad", True) and torch.is_grad_enabled()):
         return False
@@ -105,6 +107,8 @@ def add_by_kernel(
         room=memory.data_ptr() + 8 * n_zero,
         ignore=ignore_index or 0,
     )
+    if states.first is not None:
+        work.args.state_first, work.args.update = states.first.data_ptr(), number
     with place.device.current():
         place.device.clear(memory.data_ptr(), 8 * n_zero, place.stream)
         work.weigh()
@@ -117,7 +121,8 @@ def _can_be_added_to(states: BatchSums, device: torch.device) -> bool:
     """Whether a kernel on this device can add to sums where they are."""
     if states.sums.dtype != torch.float64:
         return False
-    return all(x is None or (x.device == device and x.is_contiguous()) for x in states.arrays)
+    known = *states.arrays, states.first
+    return all(x is None or (x.device == device and x.is_contiguous()) for x in known)
 
 
 # A card keeps some numbers of each class.
@@ -127,6 +132,8 @@ _LARGE = 64
 
 # What is counted, in this order; from the third on, rows that must not be there.
 _ROWS, _IMPOSSIBLE, _VALUES, _SUMS, _TARGETS, _WEIGHTS = range(6)
+# How the place of a row is kept: as (update << 32) + row; this where there is none.
+_ROW_BITS, _NOWHERE = 32, 2**62
 
 
 class _ExactMetric(Metric):
@@ -160,6 +167,7 @@ class _RuleSums(_ExactMetric):
     full_state_update: bool | None = False
     higher_is_better: bool | None = False
     counts: Tensor
+    first: Tensor
     class_weights: Tensor | None
 
     def __init__(
@@ -182,6 +190,9 @@ class _RuleSums(_ExactMetric):
         # and of w over the rows with an infinite one.
         self._add_sum(self._name, 1 + 4 * len(self.rules))
         self.add_state("counts", torch.zeros(6, dtype=torch.int64), dist_reduce_fx="sum")
+        # Of what is counted, the first row that must not be there: the update in the higher 32 bits, its row
+        # in the lower.
+        self.add_state("first", torch.full((6,), _NOWHERE), dist_reduce_fx="min")
         self.register_buffer("class_weights", read_class_weights(class_weights), persistent=False)
 
     def _add_sum(self, name: str, size: int) -> None:
@@ -214,8 +225,8 @@ class _RuleSums(_ExactMetric):
             "class_weights": self.class_weights,
         }
         states = {name: getattr(self, name) for name in more}
-        whole = BatchSums(getattr(self, self._name), self.counts, **states)
-        if add_by_kernel(whole, self.rules, preds, target, weights, **options):
+        whole = BatchSums(getattr(self, self._name), self.counts, first=self.first, **states)
+        if add_by_kernel(whole, self.rules, preds, target, weights, number=self._update_count, **options):
             return
         by_numpy = self._on_host(preds, target, weights)
         batch = read(preds, target, weights, dtype=whole.sums.dtype, by_numpy=by_numpy, **options)
@@ -223,6 +234,11 @@ class _RuleSums(_ExactMetric):
             sums = batch_sums(self.rules, batch, decisions=bool(more))
             self._plus({self._name: sums.sums, **{name: getattr(sums, name) for name in more}})
         self.counts += torch.from_numpy(sums.counts) if by_numpy else sums.counts
+        if sums.first is None:
+            return
+        counts, first = map(torch.as_tensor, (sums.counts, sums.first))
+        places_of = torch.where(counts > 0, (self._update_count << _ROW_BITS) + first, _NOWHERE)
+        self.first = torch.minimum(self.first, places_of)
 
     def _on_host(self, preds: Any, target: Any, weights: Any) -> bool:
         """Whether NumPy, whose calls cost less, adds up a batch: a small one, without derivatives."""
@@ -256,11 +272,14 @@ class _RuleSums(_ExactMetric):
         requirements = _OF_LOGITS if self.logits else _OF_ROWS
         for which, (argument, requirement, kind, remedies) in requirements.items():
             if counts[which]:
+                update, row = divmod(int(self.first[which]), 2**_ROW_BITS)
+                where = f"row {row} of update {update}"
                 raise InputError(
                     requirement,
                     argument=argument,
                     kind=kind,
-                    found=f"{counts[which]:,} of {counts[_ROWS]:,} rows do not",
+                    found=f"{counts[which]:,} of {counts[_ROWS]:,} rows do not, the first of them {where}",
+                    rows=[row],
                     count=counts[which],
                     remedies=remedies,
                 )

@@ -130,6 +130,12 @@ def where(condition: Array, a: Any, b: Any) -> Any:
     return Dual(value, parts) if parts else value
 
 
+def _picked(before: Callable[..., Array], a: Any, b: Any) -> Any:
+    """The operand that comes before the other, the first of equal ones; NaN if either is."""
+    value = _split(a)[0]
+    return where(before(value, _split(b)[0]) | (value != value), a, b)
+
+
 # The derivatives of the functions of one argument.
 _SLOPES: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
@@ -156,8 +162,8 @@ _STEPS |= {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal
 
 _OTHERS: dict[str, Callable[..., Any]] = {
     "where": where,
-    "maximum": lambda a, b: where(_split(a)[0] >= _split(b)[0], a, b),
-    "minimum": lambda a, b: where(_split(a)[0] <= _split(b)[0], a, b),
+    "maximum": lambda a, b: _picked(np.greater_equal, a, b),
+    "minimum": lambda a, b: _picked(np.less_equal, a, b),
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,

@@ -56,6 +56,8 @@ class Args(ctypes.Structure):
         *_members("n_result", ctypes.c_int64),
         *_members("zeroed", ctypes.c_void_p),
         *_members("n_zeroed", ctypes.c_int64),
+        *_members("state_first", ctypes.c_void_p),
+        *_members("update", ctypes.c_int64),
     )
 
 

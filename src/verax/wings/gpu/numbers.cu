@@ -73,6 +73,9 @@ struct Args {
     int64 n_result;
     double* zeroed;             // (n_zeroed) what a probe sets to zero
     int64 n_zeroed;
+    // Of a metric, by what is counted: the first row that must not be there, after `update` in the higher bits.
+    uint64* state_first;
+    int64 update;
 };
 
 // The shared memory of a block.

@@ -88,11 +88,14 @@ struct Summary {
     Product sides;
 };
 
-__device__ inline void count_invalid(int* rare, const Summary& row, bool inside, bool weighs) {
-    atomicAdd(rare + 2, !row.values);
-    atomicAdd(rare + 3, row.values && !row.sums);
-    atomicAdd(rare + 4, !inside);
-    atomicAdd(rare + 5, !weighs);
+__device__ inline void count_invalid(
+    const Args& a, int64 i, int* rare, const Summary& row, bool inside, bool weighs) {
+    const bool wrong[4] = {!row.values, row.values && !row.sums, !inside, !weighs};
+    for (int which = 0; which < 4; ++which) {
+        if (!wrong[which]) continue;
+        atomicAdd(rare + 2 + which, 1);
+        if (a.state_first) atomicMin(a.state_first + 2 + which, (uint64)a.update << 32 | (uint64)i);
+    }
 }
 
 // How far the rows of a warp are from its next ones; compilers would keep it in registers.
@@ -319,7 +322,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
             with_care(found);
 #endif
             if (!row.values || !row.sums || !inside || !weighs) {
-                count_invalid(rare, row, inside, weighs);
+                count_invalid(a, i, rare, row, inside, weighs);
                 continue;
             }
             if ((LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0) atomicAdd(rare + 1, 1);
@@ -328,7 +331,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
         }
 #else
         if (counted && (!row.values || !row.sums || !inside || !weighs)) {
-            count_invalid(rare, row, inside, weighs);
+            count_invalid(a, i, rare, row, inside, weighs);
             counted = false;
         }
         if (counted && (LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0)
