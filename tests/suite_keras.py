@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,6 +162,32 @@ def test_losses_of_rows_that_are_no_numbers(rule, dtype):
     far = np.where(np.isinf(masked), np.float32(-80), masked)
     limits = [ops.convert_to_numpy(loss(np.array([0, 2]), ops.convert_to_tensor(z))) for z in (masked, far)]
     np.testing.assert_allclose(*limits, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", SMOOTH, ids=repr)
+def test_the_loss_of_labels_is_their_mean(rule):
+    rng = np.random.default_rng(5)
+    z, y = rng.normal(size=(6, 3)).astype("float32"), rng.integers(0, 2, (6, 3)).astype("float32")
+    p = 1 / (1 + np.exp(-z.astype(float)))
+    losses = rule.samples(y.astype(int).reshape(-1), p.reshape(-1)).reshape(y.shape)
+    for given, logits in ((z, True), (p.astype("float32"), False)):
+        loss = adapter.Loss(rule, from_logits=logits, labels=True, reduction=None)
+        np.testing.assert_allclose(ops.convert_to_numpy(loss(y, given)), losses.mean(axis=1), rtol=1e-4)
+    masked = y.copy()
+    masked[0, 1], masked[3] = -1, -1
+    kept = masked != -1
+    expected = [row[at].mean() for row, at in zip(losses, kept, strict=True) if at.any()]
+    loss = adapter.Loss(rule, from_logits=True, labels=True, ignore_class=-1)
+    again = adapter.Loss.from_config(loss.get_config())
+    assert float(again(masked, np.where(kept, z, np.nan))) == pytest.approx(np.mean(expected), rel=1e-4)
+
+
+def test_the_mean_of_ignored_rows_alone_is_not_zero():
+    z, y = np.zeros((3, 4), "float32"), np.full(3, -1)
+    warns = pytest.warns(RuntimeWarning, match="no row to score") if BACKEND == "torch" else nullcontext()
+    with warns:
+        assert math.isnan(float(adapter.Loss("rps", from_logits=True, ignore_class=-1)(y, z)))
+    assert float(adapter.Loss("rps", from_logits=True, ignore_class=-1, reduction="sum")(y, z)) == 0
 
 
 def test_half_precision_predictions():

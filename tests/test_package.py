@@ -33,12 +33,13 @@ HEAVY += ["torch", "jax", "keras", "xgboost", "mlflow"]
 # What the examples of a part of the package, or of a page, are written with.
 FRAMEWORKS = {
     "verax.adapters.boosting.classifier": ["lightgbm"],
+    "verax.adapters.jax": ["jax"],
     "verax.adapters.keras": ["keras"],
     "verax.adapters.mlflow": ["mlflow"],
     "verax.adapters.torch": ["torch", "torchmetrics"],
     "boosting.md": ["xgboost", "lightgbm", "catboost"],
     "horizon.md": ["sksurv"],
-    "training.md": ["torch", "torchmetrics"],
+    "training.md": ["torch", "torchmetrics", "jax"],
 }
 
 

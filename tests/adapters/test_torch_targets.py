@@ -52,8 +52,7 @@ def test_the_log_loss_is_cross_entropy_with_all_its_arguments(reduction, smoothi
     assert_same(ours(z, y), cross_entropy(z, y, weight=weight, **options), z)
     assert_same(ours(z, shares), cross_entropy(z, shares, weight=weight, **options), z)
     # One row without a batch.
-    for target in (y[1], shares[1]):
-        assert_same(ours(z[1], target), cross_entropy(z[1], target, weight=weight, **options), z)
+    assert_same(ours(z[1], y[1]), cross_entropy(z[1], y[1], weight=weight, **options), z)
     maps, places = z.reshape(3, 10, 4).movedim(-1, 1), y.reshape(3, 10)
     soft = shares.reshape(3, 10, 4).movedim(-1, 1)
     for target in (places, soft):

@@ -22,9 +22,10 @@ from verax.adapters.rows import (
     TrainingRows,
     batch_sums,
     check_label_smoothing,
+    warn_of_no_rows,
 )
 from verax.adapters.training import trainable
-from verax.common.checks import check_integer
+from verax.common.checks import check_flag, check_integer
 from verax.common.packages import way_to_install
 from verax.errors import InputError, MissingPackageError
 from verax.inputs.arrays import Array
@@ -48,6 +49,8 @@ except ImportError as _error:
 _NAMES = ArgumentNames("y_pred", "y_true", "sample_weight", "from_logits", "ignore_class")
 # Losses see predictions and targets in a wider type than they came in: any precision is allowed for.
 _LOSS_LIMIT = Unity.at(16).limit
+# Reductions of losses that are means.
+_MEANS = frozenset({"sum_over_batch_size", "mean", "mean_with_sample_weight"})
 _BACKEND: str = keras.backend.backend()
 
 
@@ -121,6 +124,33 @@ def _read(
     if batch.shared:
         raise InputError("cannot name a class where targets are distributions", argument="ignore_class")
     return batch.without(batch.target != ignore_class)
+
+
+def _read_labels(
+    y_true: Array,
+    y_pred: Array,
+    weights: Array | None,
+    kept: Array | None,
+    *,
+    from_logits: bool,
+    ignore_class: int | None,
+    dtype: str,
+    limits: tuple[float, float],
+) -> TrainingRows:
+    """Rows of two classes, one for each label of each row."""
+    if len(y_true.shape) != len(y_pred.shape) or y_true.shape[-1] != y_pred.shape[-1]:
+        raise InputError(
+            f"must have the shape of the predictions, {tuple(y_pred.shape)}",
+            argument="y_true",
+            kind="length",
+            found=f"its shape is {tuple(y_true.shape)}",
+        )
+    z, y = ops.reshape(ops.cast(y_pred, dtype), (-1,)), ops.reshape(ops.cast(y_true, dtype), (-1,))
+    rows = ops.stack([ops.zeros_like(z) if from_logits else 1 - z, z], axis=1)
+    batch = TrainingRows(xp, rows, ops.stack([1 - y, y], axis=1), weights, from_logits, *limits)
+    if kept is not None:
+        batch = batch.without(ops.reshape(kept, (-1,)))
+    return batch if ignore_class is None else batch.without(y != ignore_class)
 
 
 def _targets(y_true: Array, k: int, n_dimensions: int, dtype: str) -> Array:
@@ -338,6 +368,10 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         Target of rows to ignore, as in `keras.losses.SparseCategoricalCrossentropy`.
     label_smoothing : float, default 0.0
         Share of every target that is divided evenly among all classes.
+    labels : bool, default False
+        Whether each of the (N, L) predictions belongs to a label that a row has or has not, with targets of
+        the same shape: 0 and 1, or probabilities. The loss is the mean over the labels of the rule for two
+        classes.
     reduction : str, default "sum_over_batch_size"
         Reduction of the losses, as for every Keras loss.
     name : str, optional
@@ -361,6 +395,7 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         from_logits: bool = False,
         ignore_class: int | None = None,
         label_smoothing: float = 0.0,
+        labels: bool = False,
         reduction: str = "sum_over_batch_size",
         name: str | None = None,
         dtype: Any = None,
@@ -369,6 +404,7 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         self.from_logits = from_logits
         self.ignore_class = _check_ignore_class(ignore_class)
         self.label_smoothing = check_label_smoothing(label_smoothing)
+        self.labels = check_flag("labels", labels)
         super().__init__(name=name or name_of(self.rule), reduction=reduction, dtype=_at_least_single(dtype))
 
     def __call__(self, y_true: Array, y_pred: Array, sample_weight: Array | None = None) -> Array:
@@ -411,27 +447,47 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         tensor of shape (N,)
             The losses.
         """
-        batch = _read(
-            y_true,
-            y_pred,
-            None,
-            None,
-            from_logits=self.from_logits,
-            ignore_class=self.ignore_class,
-            dtype=self.dtype,
-            limits=(_LOSS_LIMIT, _LOSS_LIMIT),
-        )
+        options: dict[str, Any] = {"from_logits": self.from_logits, "ignore_class": self.ignore_class}
+        read = _read_labels if self.labels else _read
+        limits = _LOSS_LIMIT, _LOSS_LIMIT
+        batch = read(y_true, y_pred, None, None, **options, dtype=self.dtype, limits=limits)
         if _BACKEND == "torch":
             losses = eager.row_losses(self.rule, batch, self.label_smoothing, _NAMES)
         else:
             losses = batch.for_training(None, self.label_smoothing)[0].losses(self.rule)
             losses = ops.where(batch.invalid, math.nan, losses)
-        shape = y_pred.shape if len(y_pred.shape) == 1 else y_pred.shape[:-1]
+        shape = y_pred.shape if len(y_pred.shape) == 1 or self.labels else y_pred.shape[:-1]
+        if self.labels:
+            return self._of_labels(batch, losses, shape)
         if batch.kept is None:
             return ops.reshape(losses, (-1, *shape[1:]))
-        losses = ops.reshape(ops.where(batch.kept, losses, 0.0), (-1, *shape[1:]))
+        losses = ops.reshape(ops.where(batch.kept, losses, self._of_none(batch.kept)), (-1, *shape[1:]))
         keras.src.backend.set_keras_mask(losses, ops.reshape(batch.kept, losses.shape))
         return losses
+
+    def _of_labels(self, batch: TrainingRows, losses: Array, shape: Sequence[Any]) -> Array:
+        """The mean over the labels of each row that count."""
+        n_labels = shape[-1]
+        losses = ops.reshape(losses, (-1, n_labels))
+        if batch.kept is None:
+            return ops.reshape(ops.mean(losses, axis=-1), (-1, *shape[1:-1]))
+        kept = ops.reshape(batch.kept, (-1, n_labels))
+        total = ops.sum(ops.where(kept, losses, 0.0), axis=-1)
+        count = ops.sum(ops.cast(kept, self.dtype), axis=-1)
+        some = count > 0
+        means = ops.where(some, total / ops.where(some, count, 1.0), self._of_none(some))
+        means = ops.reshape(means, (-1, *shape[1:-1]))
+        keras.src.backend.set_keras_mask(means, ops.reshape(some, means.shape))
+        return means
+
+    def _of_none(self, kept: Array) -> Array:
+        """The loss of rows that are left out: none, but NaN in the mean of no rows."""
+        if self.reduction not in _MEANS:
+            return 0.0
+        some = ops.any(kept)
+        if _BACKEND == "torch" and tensors.is_on_host(kept) and not bool(some):
+            warn_of_no_rows()
+        return ops.where(some, 0.0, math.nan)
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration for `from_config`; the rule is stored as text."""
@@ -439,6 +495,7 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
             "from_logits": self.from_logits,
             "ignore_class": self.ignore_class,
             "label_smoothing": self.label_smoothing,
+            "labels": self.labels,
         }
         return {**super().get_config(), "rule": name_of(self.rule), **options}
 

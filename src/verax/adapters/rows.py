@@ -7,6 +7,7 @@ to wait: what is invalid is flagged.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -266,7 +267,9 @@ def refuse_invalid(batch: TrainingRows, names: ArgumentNames) -> None:
 def _bad_target(batch: TrainingRows, row: int, names: ArgumentNames) -> InputError:
     target = batch.target[row]
     if batch.shared:
+        least = float(batch.xp.min(target, 0))
         found = f"row {row} sums to {float(batch.xp.sum(target)):g}"
+        found = found if least >= 0 else f"row {row} holds {least:g}"
         return InputError(
             "rows must be distributions: not negative, with the sum 1",
             argument=names.target,
@@ -413,6 +416,15 @@ def _cell_sums(batch: TrainingRows, decision: Array) -> Callable[[Array], Array]
         return xp.concat([xp.sum(weights, axis=0), xp.sum(w * right)[None]])
 
     return of_shares
+
+
+def warn_of_no_rows() -> None:
+    """Warn that a mean is NaN because no row counts."""
+    warnings.warn(
+        "There is no row to score, because all are ignored or have the weight 0: the mean loss is NaN.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def check_label_smoothing(value: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verax.adapters.rows import ArgumentNames, TrainingRows, refuse_invalid
+from verax.adapters.rows import ArgumentNames, TrainingRows, refuse_invalid, warn_of_no_rows
 from verax.adapters.torch.rows import (
     as_rows,
     check_class_weights,
@@ -91,7 +91,12 @@ class _Work:
         if self.reduction == "mean" and divisor is None:
             return losses.mean()
         total = losses.sum()
-        return total if self.reduction == "sum" or divisor is None else total / divisor.sum()
+        if self.reduction == "sum" or divisor is None:
+            return total
+        whole = divisor.sum()
+        if is_on_host(whole) and not whole:
+            warn_of_no_rows()
+        return total / whole
 
     def with_slopes(self, batch: TrainingRows) -> tuple[Any, Any]:
         """The loss and its derivatives in the logits, (N, K), by NumPy; without a reduction those of each."""

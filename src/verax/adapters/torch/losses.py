@@ -13,6 +13,7 @@ from verax.adapters.rows import check_label_smoothing
 from verax.adapters.torch.eager import computed_in, eager_loss, returned_in, shape_of_losses
 from verax.adapters.torch.rows import (
     INTEGERS,
+    Binary,
     check_class_weights,
     check_ignore_index,
     flatten,
@@ -288,6 +289,12 @@ class Loss(torch.nn.Module):
         `torch.nn.CrossEntropyLoss`.
     label_smoothing : float, default 0.0
         Share of every target that is divided evenly among all classes.
+    two_class : bool, default False
+        Whether logits are those of class 1 of two, as for `torch.nn.BCEWithLogitsLoss`: (N,) or (N, 1), with
+        targets 0 and 1, or probabilities of class 1.
+    labels : bool, default False
+        Whether each of the (N, L) logits belongs to a label that a row has or has not, with targets of the
+        same shape. The loss is the mean over the labels of the rule for two classes.
     weight : Tensor or sequence of K floats, optional
         `class_weights` under the name that `torch.nn.CrossEntropyLoss` has for them.
 
@@ -318,6 +325,8 @@ class Loss(torch.nn.Module):
         class_weights: Tensor | Sequence[float] | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
+        two_class: bool = False,
+        labels: bool = False,
         weight: Tensor | Sequence[float] | None = None,
     ) -> None:
         super().__init__()
@@ -325,6 +334,7 @@ class Loss(torch.nn.Module):
         self._number = number_of(self.rule)
         self.ignore_index: int | None = check_ignore_index(ignore_index)
         self.label_smoothing: float = check_label_smoothing(label_smoothing)
+        self.binary: Binary | None = Binary.of(two_class, labels, self.ignore_index)
         check_choice("reduction", reduction, get_args(ReductionName))
         self.reduction = reduction
         if class_weights is not None and weight is not None:
@@ -338,10 +348,11 @@ class Loss(torch.nn.Module):
         Parameters
         ----------
         logits : Tensor of shape (N, K), (N, K, ...), (N,) or (K,)
-            The logits. One dimension means class 1 of two classes if the target has the same length, and a
+            The logits. One dimension means class 1 of two classes if the target has as many integers, and a
             single row if there is one target.
         target : Tensor of shape (N,), (N, ...) or the shape of the logits
-            Class positions, which are integers, or distributions, which are floats.
+            Class positions, which are integers, or distributions, which are floats. With `two_class` and
+            `labels` 0 and 1, or probabilities of class 1.
         weights : Tensor of shape (N,) or (N, ...), optional
             Weights of the targets.
 
@@ -350,12 +361,19 @@ class Loss(torch.nn.Module):
         Tensor
             A single loss, or one per target, according to `reduction`.
         """
-        rows, options = (logits, target, weights, self.class_weights), (self.reduction, self.ignore_index)
+        dtype, shape, ignored = None, None, self.ignore_index
+        if self.binary is not None:
+            dtype = returned_in(logits, target)
+            logits, target, weights, shape = self.binary.flatten(logits, target, weights, logits=True)
+            # Of distributions what is to be ignored has no weight by now.
+            ignored = ignored if target.ndim == 1 else None
+        rows, options = (logits, target, weights, self.class_weights), (self.reduction, ignored)
         if self._number is not None and not self.label_smoothing and _has_kernel(logits, target, weights):
             loss = fused_loss(self._number, *rows, *options)
         else:
             loss = eager_loss(self.rule, *rows, *options, self.label_smoothing)
-        dtype = returned_in(logits, target)
+        dtype = returned_in(logits, target) if dtype is None else dtype
+        loss = loss.reshape(shape) if shape is not None and self.reduction == "none" else loss
         return loss if loss.dtype == dtype else loss.to(dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Loss:
@@ -371,7 +389,8 @@ class Loss(torch.nn.Module):
         ignored = "" if self.ignore_index is None else f", ignore_index={self.ignore_index}"
         smoothing = f", label_smoothing={self.label_smoothing:g}" if self.label_smoothing else ""
         weights = show_class_weights(self.class_weights)
-        return f"{name_of(self.rule)}, reduction={self.reduction!r}{weights}{ignored}{smoothing}"
+        binary = "" if self.binary is None else ", labels=True" if self.binary.labels else ", two_class=True"
+        return f"{name_of(self.rule)}, reduction={self.reduction!r}{weights}{ignored}{smoothing}{binary}"
 
 
 def _has_kernel(logits: Tensor, target: Tensor, weights: Tensor | None) -> bool:

@@ -15,9 +15,10 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from verax._settings import settings
-from verax.adapters.rows import BatchSums, batch_sums
+from verax.adapters.rows import BatchSums, batch_sums, warn_of_no_rows
 from verax.adapters.torch.rows import (
     INTEGERS,
+    Binary,
     check_class_weights,
     check_ignore_index,
     flatten,
@@ -177,11 +178,14 @@ class _RuleSums(_ExactMetric):
         logits: bool,
         ignore_index: int | None,
         class_weights: Tensor | Sequence[float] | None = None,
+        two_class: bool = False,
+        labels: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.rules: tuple[Rule, ...] = tuple(rules)
         self.ignore_index: int | None = check_ignore_index(ignore_index)
+        self.binary: Binary | None = Binary.of(two_class, labels, self.ignore_index)
         self.logits: bool = check_flag("logits", logits)
         # A MetricCollection takes metrics whose states agree after one batch for one and the same. Two
         # rules can agree there and not later, so their states have different names.
@@ -219,9 +223,14 @@ class _RuleSums(_ExactMetric):
 
     def _add(self, preds: Tensor, target: Tensor, weights: Tensor | None, *more: str) -> None:
         """Add a batch to the sums; `more` are the names of those that a card has besides."""
+        ignored = self.ignore_index
+        if self.binary is not None:
+            preds, target, weights, _ = self.binary.flatten(preds, target, weights, logits=self.logits)
+            # Of distributions what is to be ignored has no weight by now.
+            ignored = ignored if target.ndim == 1 else None
         options: dict[str, Any] = {
             "logits": self.logits,
-            "ignore_index": self.ignore_index,
+            "ignore_index": ignored,
             "class_weights": self.class_weights,
         }
         states = {name: getattr(self, name) for name in more}
@@ -324,6 +333,12 @@ class Score(_RuleSums):
         Target of rows to ignore, such as -100 for padding; they are not counted.
     class_weights : Tensor or sequence of K floats, optional
         Weights of the outcome classes.
+    two_class : bool, default False
+        Whether predictions are those of class 1 of two, (N,) or (N, 1), with targets 0 and 1, or
+        probabilities of class 1.
+    labels : bool, default False
+        Whether each of the (N, L) predictions belongs to a label that a row has or has not, with targets of
+        the same shape: the mean is over rows and labels.
     **kwargs : Any
         Options of every torchmetrics metric.
 
@@ -346,9 +361,12 @@ class Score(_RuleSums):
         logits: bool = False,
         ignore_index: int | None = None,
         class_weights: Tensor | Sequence[float] | None = None,
+        two_class: bool = False,
+        labels: bool = False,
         **kwargs: Any,
     ) -> None:
         options: dict[str, Any] = {"ignore_index": ignore_index, "class_weights": class_weights}
+        options |= {"two_class": two_class, "labels": labels}
         super().__init__([parse(rule)], logits=logits, **options, **kwargs)
         # Collections name metrics like their classes.
         self.__class__ = _named_like(type(self), name_of(self.rule))
@@ -367,6 +385,8 @@ class Score(_RuleSums):
         """Compute the mean loss; infinite if any row's is, NaN without weight."""
         self._check()
         _, finite, total, _, infinite = getattr(self, self._name).sum(dim=0)
+        if not self.counts[_ROWS]:
+            warn_of_no_rows()
         return torch.where(infinite > 0, torch.inf, total / finite)
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from array_api_compat import torch as compat
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from verax._settings import settings
 from verax.adapters.rows import NumpyCalls, TrainingRows
-from verax.common.checks import check_integer
+from verax.common.checks import check_flag, check_integer
 from verax.errors import InputError, Remedy, show
 from verax.inputs.validity import Unity
 
@@ -175,13 +175,107 @@ def flatten(
         return preds, target, None
     _check_types(preds, target, weights)
     rows, y, w = preds, target, weights
+    if preds.ndim == 1 and target.ndim == 1 and target.is_floating_point():
+        raise _wrong_type(
+            "target",
+            target,
+            "could be a target of two classes for each number, or the distribution of one row",
+            *_OF_TWO,
+            "For one row of K classes pass a batch of one: logits[None] and target[None].",
+        )
     if preds.ndim == 1 and is_single(preds, target):
         rows, y, w = preds[None], target[None], None if weights is None else weights[None]
     _check_shapes(rows, y, w)
     if rows.ndim == 1:
-        rows = torch.stack([torch.zeros_like(rows) if logits else 1 - rows, rows], dim=1)
+        rows = _two_columns(rows, logits=logits)
     y = _in_rows(y) if y.is_floating_point() else y.reshape(-1)
     return _in_rows(rows), y, None if w is None else w.reshape(-1)
+
+
+def _two_columns(x: Tensor, *, logits: bool) -> Tensor:
+    """Logits, or probabilities, of both classes from those of class 1."""
+    return torch.stack([torch.zeros_like(x) if logits else 1 - x, x], dim=1)
+
+
+class Binary(NamedTuple):
+    """How the logits, or probabilities of class 1, of several problems with two classes are given.
+
+    Attributes
+    ----------
+    labels : bool
+        Whether each number of a row is a problem of its own, with a target of its own.
+    ignore_index : int, optional
+        The target of numbers to leave out.
+    """
+
+    labels: bool
+    ignore_index: int | None
+
+    @classmethod
+    def of(cls, two_class: object, labels: object, ignore_index: int | None) -> Binary | None:
+        """What these options of a loss or metric say; None where rows have a number for each class."""
+        two_class, labels = check_flag("two_class", two_class), check_flag("labels", labels)
+        if two_class and labels:
+            raise InputError(
+                "has problems of two classes anyway: leave out two_class", argument="labels", values=[True]
+            )
+        return cls(labels, ignore_index) if two_class or labels else None
+
+    def flatten(
+        self, preds: Tensor, target: Tensor, weights: Tensor | None, *, logits: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None, tuple[int, ...]]:
+        """Rows (M, 2), targets (M,) or (M, 2), weights (M,), and the shape of the losses."""
+        for argument, x in (("preds", preds), ("target", target)):
+            if not isinstance(x, Tensor):
+                raise InputError(
+                    f"must be a tensor, not a {type(x).__name__}", argument=argument, kind="type", values=[x]
+                )
+        column = not self.labels and preds.ndim > 1
+        if column and preds.shape[1] != 1:
+            raise _wrong_type(
+                "preds",
+                preds,
+                "must have one number per target, (N,) or (N, 1, ...), with two_class=True",
+                "Leave out two_class if rows have a number for each class.",
+                "Pass labels=True if they have a number for each label.",
+            )
+        shape = preds.shape
+        inner = (*shape[:1], *shape[2:]) if column else shape
+        if target.shape not in (shape, inner):
+            raise InputError(
+                f"must have the shape of the predictions, {tuple(shape)}",
+                argument="target",
+                kind="length",
+                found=f"the shape is {tuple(target.shape)}",
+            )
+        z, y, w = preds.reshape(-1), target.reshape(-1), self._weights(weights, target, inner)
+        if y.dtype == torch.bool:
+            y = y.long()
+        if not y.is_floating_point():
+            return _two_columns(z, logits=logits), y, w, tuple(target.shape)
+        if self.ignore_index is not None:
+            out = y == self.ignore_index
+            # Not a product with the mask: what is left out may be NaN, also in the gradient.
+            z, y = torch.where(out, 0.5, z), torch.where(out, 0.5, y)
+            w = torch.where(out, 0.0, torch.ones_like(y) if w is None else w)
+        return _two_columns(z, logits=logits), _two_columns(y, logits=False), w, tuple(target.shape)
+
+    def _weights(
+        self, weights: Tensor | None, target: Tensor, inner: tuple[int, ...] | torch.Size
+    ) -> Tensor | None:
+        if not isinstance(weights, Tensor):
+            return weights
+        # Labels have weights of their own, or those of their rows.
+        if self.labels and weights.shape == target.shape[:1] and target.ndim > 1:
+            weights = weights.reshape(-1, *[1] * (target.ndim - 1)).expand(target.shape)
+        if weights.shape not in (target.shape, inner):
+            raise InputError(
+                f"must have the shape {tuple(inner)}, for predictions of shape {tuple(target.shape)}",
+                argument="weights",
+                kind="length",
+                found=f"the shape is {tuple(weights.shape)}",
+            )
+        return weights.reshape(-1)
 
 
 def _is_plain(preds: Any, target: Any) -> bool:
@@ -201,8 +295,7 @@ def _in_rows(x: Tensor) -> Tensor:
 
 def is_single(preds: Tensor, target: Tensor) -> bool:
     """Whether these are one row without a batch, as in `torch.nn.CrossEntropyLoss`: (K,) logits."""
-    soft = target.is_floating_point() and target.shape == preds.shape
-    return preds.ndim == 1 and (target.ndim == 0 or soft)
+    return preds.ndim == 1 and target.ndim == 0
 
 
 def check_ignore_index(value: int | None) -> int | None:
@@ -279,7 +372,7 @@ def _check_shapes(preds: Tensor, target: Tensor, weights: Tensor | None) -> None
             "preds",
             preds,
             "must have at least two classes",
-            "For a binary problem pass one number per row: preds.squeeze(1).",
+            *_OF_TWO,
         )
     expected = (*preds.shape[:1], *preds.shape[2:])
     if target.is_floating_point() and target.shape != preds.shape:
@@ -299,11 +392,19 @@ def _check_shapes(preds: Tensor, target: Tensor, weights: Tensor | None) -> None
             )
 
 
-def _wrong_type(argument: str, x: Tensor, requirement: str, advice: str) -> InputError:
+# What to do about two classes in one column.
+_OF_TWO = (
+    "For two classes by one number each, a sigmoid logit or the probability of class 1, create the loss or "
+    "score with two_class=True.",
+    "Or pass two columns, one for each class.",
+)
+
+
+def _wrong_type(argument: str, x: Tensor, requirement: str, *advice: str) -> InputError:
     return InputError(
         requirement,
         argument=argument,
         kind="type",
         found=f"it is {x.dtype} of shape {tuple(x.shape)}",
-        remedies=[Remedy(advice, python_only=True)],
+        remedies=[Remedy(text, python_only=True) for text in advice],
     )
