@@ -14,6 +14,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, cohen_kappa_score, f1_score, get_scorer, make_scorer
 from sklearn.model_selection import (
@@ -523,6 +524,42 @@ def test_groups_and_weights_are_handed_on(correlated):
     weighted = Recalibrated(GaussianNB(), method="temperature").fit(x, y, sample_weight=w)
     assert weighted.estimator_.class_count_.sum() == 400
     assert weighted.recalibration_.frequencies == pytest.approx(np.bincount(y[:400]) / 400)
+
+
+def test_groups_and_weights_are_routed_to_recalibrated():
+    rng = np.random.default_rng(0)
+    x, groups, w = rng.normal(size=(240, 3)), np.arange(240) // 8, rng.uniform(0.5, 2, 240)
+    y = (x[:, 0] + rng.normal(size=240) > 0).astype(int)
+
+    def made(**fitting):
+        base = LogisticRegression()
+        base = base.set_fit_request(**fitting) if fitting else base
+        return Recalibrated(base, method="temperature", cv=GroupKFold(4))
+
+    plain = made().fit(x, y, sample_weight=w, groups=groups)
+    with sklearn.config_context(enable_metadata_routing=True):
+        weighted = made(sample_weight=True).set_fit_request(sample_weight=True)
+        routed = weighted.fit(x, y, sample_weight=w, groups=groups)
+        np.testing.assert_array_equal(routed.predict_proba(x), plain.predict_proba(x))
+        # Groups are taken without a request, and reach the inner splitter, which needs them.
+        assert made().fit(x, y, groups=groups).recalibration_.method == "temperature"
+        params = {"groups": groups, "sample_weight": w}
+        scoring = scorer("brier").set_score_request(sample_weight=True)
+        found = cross_validate(weighted, x, y, cv=GroupKFold(3), params=params, scoring=scoring)["test_score"]
+        both = scores(["brier", "rps"]).set_score_request(sample_weight=True)
+        several = cross_validate(weighted, x, y, cv=GroupKFold(3), params=params, scoring=both)
+        np.testing.assert_array_equal(several["test_brier"], found)
+        search = GridSearchCV(weighted, {"estimator__C": [0.1, 1.0]}, cv=GroupKFold(3), scoring=scoring)
+        search.fit(x, y, **params)
+        at = search.cv_results_["params"].index({"estimator__C": 1.0})
+        assert search.cv_results_["mean_test_score"][at] == pytest.approx(found.mean(), rel=1e-12)
+        with pytest.raises(UnsetMetadataPassedError, match=r"LogisticRegression\.set_fit_request"):
+            made().fit(x, y, sample_weight=w, groups=groups)
+    by_hand = []
+    for train, test in GroupKFold(3).split(x, y, groups):
+        model = made().fit(x[train], y[train], sample_weight=w[train], groups=groups[train])
+        by_hand.append(-vx.brier(y[test], model.predict_proba(x[test]), weights=w[test]))
+    np.testing.assert_allclose(found, by_hand, rtol=1e-12)
 
 
 @pytest.mark.long

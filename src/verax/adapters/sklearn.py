@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -469,6 +470,11 @@ def _report(missing: list[Any], outcomes: np.ndarray[Any, Any], score: float) ->
     warnings.warn(text, MissingClassWarning, stacklevel=3)
 
 
+def _given(**metadata: Any) -> dict[str, Any]:
+    """The metadata that a caller has passed."""
+    return {name: value for name, value in metadata.items() if value is not None}
+
+
 class Recalibrated(_Classifier):
     """A classifier with recalibrated probabilities; the method is chosen by cross-validation.
 
@@ -524,6 +530,9 @@ class Recalibrated(_Classifier):
     (True, (2, 10))
     """
 
+    # Rows that belong together stay together wherever groups are known.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+
     def __init__(
         self,
         estimator: Any,
@@ -564,14 +573,14 @@ class Recalibrated(_Classifier):
         Recalibrated
             The fitted classifier itself.
         """
-        from sklearn.model_selection import cross_val_predict
+        from sklearn.model_selection import check_cv, cross_val_predict
         from sklearn.utils import column_or_1d
         from sklearn.utils.multiclass import check_classification_targets
 
         check_classification_targets(y)
         outcomes = column_or_1d(y, warn=True)
-        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator_: Any = clone(self.estimator).fit(X, outcomes, **weighted)
+        of_fit, of_split = self._routed(sample_weight, groups)
+        self.estimator_: Any = clone(self.estimator).fit(X, outcomes, **of_fit)
         self.classes_: Any = np.unique(outcomes)
         if len(self.classes_) < 2:
             raise InputError("must hold at least two classes", argument="y", found="there is only one class")
@@ -580,9 +589,9 @@ class Recalibrated(_Classifier):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         response = _response_of(self.estimator_, self.method)
-        held_out = cross_val_predict(
-            self.estimator, X, outcomes, groups=groups, cv=self.cv, method=response, params=weighted
-        )
+        splitter = check_cv(self.cv, outcomes, classifier=True)
+        splits, weighted = list(splitter.split(X, outcomes, **of_split)), _given(sample_weight=sample_weight)
+        held_out = cross_val_predict(self.estimator, X, outcomes, cv=splits, method=response, params=weighted)
         self.recalibration_: Recalibration = recalibrate(
             outcomes,
             self._probabilities(held_out, response)[:, order],
@@ -596,6 +605,36 @@ class Recalibrated(_Classifier):
             groups=groups,
         )
         return self
+
+    def _routed(self, sample_weight: Any, groups: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the estimator is fitted with, and what the rows are split by."""
+        from sklearn.utils.metadata_routing import process_routing
+
+        given = _given(sample_weight=sample_weight, groups=groups)
+        if not get_config()["enable_metadata_routing"]:
+            return _given(sample_weight=sample_weight), _given(groups=groups)
+        routed = process_routing(self, "fit", **given)
+        return dict(routed.estimator.fit), dict(routed.splitter.split)
+
+    def get_metadata_routing(self) -> Any:
+        """Return who gets which metadata, where metadata routing is enabled.
+
+        This classifier takes `groups` unless told otherwise (`set_fit_request(groups=False)`), and
+        `sample_weight` where it is requested. The estimator gets the weights that it requests, the splitter
+        the groups.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing of `fit`.
+        """
+        from sklearn.model_selection import check_cv
+        from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+
+        of_fit, of_split = (MethodMapping().add(caller="fit", callee=callee) for callee in ("fit", "split"))
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=of_fit)
+        return router.add(splitter=check_cv(self.cv, classifier=True), method_mapping=of_split)
 
     def _order(self) -> np.ndarray[Any, Any]:
         """The positions of the sorted classes in the requested order."""
