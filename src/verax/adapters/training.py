@@ -83,6 +83,12 @@ class Head:
     ----------
     outputs : {"cumulative", "exceedance", "conditional"}
         Whose logits they are, as in `vx.from_cumulative`.
+
+    Examples
+    --------
+    >>> from verax.adapters.training import probabilities_of
+    >>> probabilities_of("coral")([[0.0, 0.0]]).tolist()
+    [[0.5, 0.0, 0.5]]
     """
 
     outputs: Outputs

@@ -20,12 +20,14 @@ from verax.engines.formulas import write_formulas
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, differentiate, record
 from verax.inputs.arrays import Floats
-from verax.kernels.fewclasses import FEW, STRIP_ROWS, write_probabilities
+from verax.kernels.fewclasses import FEW, STRIP_ROWS, write_modes, write_probabilities
 from verax.kernels.shared import FAR, TINY
 from verax.kernels.texts import Kernel, Lines, compile_text
 
 # Statistics that are constant but for jumps: they have no derivative, and count as flat.
 _FLAT = frozenset({"hit", "answered", "hit_lowest", "decision", "invalid"})
+# Those of them that only losses need.
+_HITS = frozenset({"hit", "answered", "hit_lowest"})
 
 
 @lru_cache(maxsize=64)
@@ -78,6 +80,9 @@ def fuse_losses_with_slopes(rule: Formula, n_classes: int) -> tuple[Kernel, Floa
     def write(row: Lines) -> list[str]:
         write_probabilities(row, n_classes, "logits", binary=False)
         begun = _begun(row, trace, slopes, n_classes)
+        if hits := _HITS & set(trace.statistics):
+            row.let(begun.at_outcome(begun.p), "p_true")
+            write_modes(row, begun.p, hits)
         partials = _write_partials(begun, trace, slopes, begun.at_outcome)
         return [loss, *_write_gradient(begun, partials, range(n_classes))]
 
@@ -93,7 +98,10 @@ def _differentiated(rule: Formula, n_classes: int, *, losses: bool) -> tuple[Tra
     if trace is None or n_classes > FEW:
         return None
     trace, slopes = _alive(*differentiate(trace), trace.losses if losses else ())
-    known = _DIRECTIONS.keys() >= {*trace.statistics, *slopes} - {"p_true"}
+    needed = {*trace.statistics, *slopes} - {"p_true"}
+    # The loss of the modes is a number of its own, beside which nothing else is asked of them.
+    needed -= _HITS if losses and "top" not in needed else frozenset()
+    known = _DIRECTIONS.keys() >= needed
     return (trace, slopes) if slopes and known else None
 
 
@@ -192,6 +200,8 @@ def _write_partials(
     """
     lines = row.lines
     for name in trace.statistics:
+        if name in _HITS:
+            continue
         if name == "log_true":
             lines.let(of(row.log_p), name)
         else:

@@ -96,7 +96,7 @@ def write_statistics(lines: Lines, n_classes: int, needs: Collection[str], form:
     if "invalid" in needs:
         lines.let("0.0", "invalid")
     if MODE & set(needs):
-        _write_modes(lines, values, needs)
+        write_modes(lines, values, needs)
     if CUMULATIVE & set(needs):
         _write_cumulative(lines, values, needs, least)
     if form == "logits" and {"log_true", "decision"} & set(needs):
@@ -134,7 +134,7 @@ def write_all_outcomes(
         lines.let(lines.total(squares), "square_sum")
         _put(outcomes, "rest_sq", lines.split(squares[:-1], squares[1:]))
     if MODE & set(needs):
-        _write_modes(lines, values, {*needs, "hit"} - {"hit_lowest"}, outcome=None)
+        write_modes(lines, values, {*needs, "hit"} - {"hit_lowest"}, outcome=None)
         for j, (outcome, v) in enumerate(zip(outcomes, values, strict=True)):
             hit = lines.let(f"select({v} == top, share_of_modes, 0.0)")
             lowest = f"select(decision == U({j}), 1.0, 0.0)"
@@ -187,7 +187,8 @@ def _least(form: Form) -> float:
     return _TINY if form == "logits" else 2.0**-1022
 
 
-def _write_modes(lines: Lines, values: list[str], needs: Collection[str], outcome: str | None = "o") -> None:
+def write_modes(lines: Lines, values: list[str], needs: Collection[str], outcome: str | None = "o") -> None:
+    """The statistics of a row about its modes, and those of its outcome, if that is named, with `p_true`."""
     lines.let(lines.largest(values), "top")
     modes = [lines.let(f"{v} == top") for v in values]
     if {"hit", "answered"} & set(needs):

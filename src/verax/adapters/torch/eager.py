@@ -90,10 +90,10 @@ class _Work:
             return losses
         if self.reduction == "mean" and divisor is None:
             return losses.mean()
-        total = losses.sum()
+        total: Tensor = losses.sum()
         if self.reduction == "sum" or divisor is None:
             return total
-        whole = divisor.sum()
+        whole: Tensor = divisor.sum()
         if is_on_host(whole) and not whole:
             warn_of_no_rows()
         return total / whole

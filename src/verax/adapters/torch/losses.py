@@ -348,8 +348,8 @@ class Loss(torch.nn.Module):
         Parameters
         ----------
         logits : Tensor of shape (N, K), (N, K, ...), (N,) or (K,)
-            The logits. One dimension means class 1 of two classes if the target has as many integers, and a
-            single row if there is one target.
+            The logits. One dimension means class 1 of two classes if the target has the same length and holds
+            integers, and a single row if there is one target.
         target : Tensor of shape (N,), (N, ...) or the shape of the logits
             Class positions, which are integers, or distributions, which are floats. With `two_class` and
             `labels` 0 and 1, or probabilities of class 1.
