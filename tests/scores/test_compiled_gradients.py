@@ -209,7 +209,17 @@ def test_every_registered_rule_that_trains_is_compiled(change):
 
 @pytest.mark.parametrize(
     ("rule", "k"),
-    [(OwnRule(), 3), (vx.brier, 2), (vx.rps, 5), (vx.log_score, 3), (vx.ranked_log, 4), (vx.spherical, 10)],
+    [
+        (OwnRule(), 3),
+        (vx.brier, 2),
+        (vx.rps, 5),
+        (vx.log_score, 3),
+        (vx.ranked_log, 4),
+        (vx.spherical, 10),
+        (vx.pbs, 5),
+        (vx.pll, 3),
+        (vx.penalized(vx.ranked_log, 1.0, ties="lowest"), 4),
+    ],
     ids=repr,
 )
 def test_losses_with_gradients_are_those_of_array_calls(rule, k, change):
@@ -230,7 +240,7 @@ def test_where_losses_with_gradients_are_left_to_array_calls(change, monkeypatch
     assert run_with_losses(vx.rps, z, y) is None
     change(search_compiled_from=0)
     assert run_with_losses(vx.rps, z, y) is not None
-    for rule in (Untraced(), OfTheTop(), vx.zero_one, vx.pbs):
+    for rule in (Untraced(), OfTheTop(), vx.zero_one):
         assert run_with_losses(rule, z, y) is None
     assert run_with_losses(vx.rps, np.zeros((FEW + 1, 5)), np.zeros(5, int)) is None
     change(kernels=False)
