@@ -37,6 +37,7 @@ FRAMEWORKS = {
     "verax.adapters.keras": ["keras"],
     "verax.adapters.mlflow": ["mlflow"],
     "verax.adapters.torch": ["torch", "torchmetrics"],
+    "verax.adapters.transformers": ["torch"],
     "boosting.md": ["xgboost", "lightgbm", "catboost"],
     "horizon.md": ["sksurv"],
     "training.md": ["torch", "torchmetrics", "jax"],

@@ -12,7 +12,10 @@ __getattr__: Callable[[str], Any]
 __dir__: Callable[[], list[str]]
 __getattr__, __dir__ = exports(
     __name__,
-    {name: name for name in ("boosting", "jax", "keras", "mlflow", "sklearn", "torch", "training")},
+    {
+        name: name
+        for name in ("boosting", "jax", "keras", "mlflow", "sklearn", "torch", "training", "transformers")
+    },
     missing={
         "jax": ("verax.adapters.jax needs JAX", "jax"),
         "sklearn": ("verax.adapters.sklearn needs scikit-learn", "sklearn"),
