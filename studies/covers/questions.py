@@ -37,10 +37,10 @@ def joint(n: int, share: float, groups: int = 0, *, difference: bool = True) -> 
             found = vx.compare_grades(grades, ids=ids, groups=labels, missing="joint")
             if difference:
                 low, high = found.difference("a", "c").interval
-                hits.append(low <= 2 * _STEP <= high)
+                hits.append(low <= -2 * _STEP <= high)
             else:
                 low, high = next(m.interval for m in found.models["grade"] if m.name == "c")
-                hits.append(low <= 0.5 - 2 * _STEP <= high)
+                hits.append(low <= 0.5 + 2 * _STEP <= high)
         return share_of(hits)
 
     return measure
@@ -83,7 +83,7 @@ def logistic(n: int, spread: float, asked: Asked, *, difference: bool, rubric: b
     """
     ability = np.array([0.0, 0.5, 2.0])
     nodes, weights = roots_hermitenorm(60)
-    truth = 1 - weights @ expit(ability + spread * nodes[:, None]) / weights.sum()
+    truth = weights @ expit(ability + spread * nodes[:, None]) / weights.sum()
 
     def measure(replications: int, seed: int) -> tuple[float, float]:
         hits = []
@@ -122,7 +122,7 @@ def repeats(n: int, once: int, often: int) -> Measure:
                 ids[name], epochs[name] = np.repeat(np.arange(n), times), np.tile(np.arange(times), n)
                 grades[name] = (rng.random(n * times) < chance[ids[name]]).astype(float)
             low, high = vx.compare_grades(grades, ids=ids, epochs=epochs).difference("a", "b").interval
-            hits.append(low <= _STEP <= high)
+            hits.append(low <= -_STEP <= high)
         return share_of(hits)
 
     return measure

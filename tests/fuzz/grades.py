@@ -170,8 +170,8 @@ def check_differences(found: vx.results.Comparison, units: Units, missing: str, 
         grades = units[own.name]
         kept = everywhere if missing == "refuse" else grades.keys()
         wanted = _mean([grades[unit] for unit in kept]) if kept else None
-        assert wanted is None or _near(1 - own.mean, wanted), (
-            f"mean of {own.name}: {1 - own.mean}, exactly {wanted}; {said}"
+        assert wanted is None or _near(own.mean, wanted), (
+            f"mean of {own.name}: {own.mean}, exactly {wanted}; {said}"
         )
 
 

@@ -47,8 +47,8 @@ Require = Annotated[
         "--require",
         metavar="BOUND",
         help="A bound on the difference of the first two models, such as 'difference.high<0.01'. The "
-        "difference is the mean loss of the first minus that of the second; .low and .high are the ends of "
-        "its interval. May be repeated. Exit code 1 if one fails.",
+        "difference is that of the table: the mean loss, or grade, of the first minus that of the second; "
+        ".low and .high are the ends of its interval. May be repeated. Exit code 1 if one fails.",
     ),
 ]
 SharedIds = Annotated[

@@ -117,7 +117,7 @@ class DifferenceBound(Bound):
     Attributes
     ----------
     models : tuple of two str
-        The models: the mean loss of the first minus that of the second.
+        The models: the mean loss, or grade, of the first minus that of the second.
     """
 
     models: tuple[str, str] = ("", "")
@@ -126,7 +126,8 @@ class DifferenceBound(Bound):
         """Whether a comparison meets it, by its first rule. A bound on an undefined value fails."""
         gap = comparison.difference(*self.models)
         value = {"mean": gap.difference, "low": gap.interval[0], "high": gap.interval[1]}[self.end]
-        return BoundCheck(self, value, is_met(self, value))
+        higher = "; higher is better" if getattr(gap, "higher_is_better", False) else ""
+        return BoundCheck(self, value, is_met(self, value), f"{gap.a} - {gap.b}{higher}")
 
 
 def bounds_on_difference(texts: Sequence[str] | None, models: Sequence[str]) -> list[DifferenceBound]:
@@ -151,16 +152,16 @@ def is_met(bound: Bound, value: float) -> bool:
 
 @dataclass(frozen=True)
 class BoundCheck:
-    """A requirement with the value that was found, and by which interval where cards show another one."""
+    """A requirement with the value that was found, and which of several it is, where there are several."""
 
     bound: Bound
     value: float
     met: bool
-    interval: str = ""
+    which: str = ""
 
     def __str__(self) -> str:
         what = self.bound.name if self.bound.end == "mean" else f"{self.bound.end} end of {self.bound.name}"
-        what += f" ({self.interval})" if self.interval else ""
+        what += f" ({self.which})" if self.which else ""
         result = "has no interval" if math.isnan(self.value) else f"is {self.value:.6g}"
         return f"{'met   ' if self.met else 'FAILED'}  {self.bound.text}: {what} {result}"
 

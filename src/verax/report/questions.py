@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.comparison.tables import grade_named, in_grades
+from verax.analyses.comparison.tables import grade_named
 from verax.analyses.words import number, title_of
 from verax.display.axes import Axis
 from verax.display.figures import rows_figure
@@ -65,13 +65,12 @@ def save_question_page(comparison: Comparison, path: str | Path, *, source: str 
 
 def _models(comparison: Comparison, rule: str, ident: str) -> list[str]:
     """Mean grades or losses of models with their intervals, best first, and their differences."""
-    shown = in_grades(comparison)
     graded = grade_named(rule) is not None
     level = f"{100 * comparison.confidence:g}%"
     what = "Mean grade" if graded else f"Mean {title_of(rule)}"
     better = "higher" if graded else "lower"
     interval = f"{level} confidence interval"
-    rows = [_finite(Ranged(line.name, line.mean, *line.interval)) for line in shown.models[rule][:_MOST]]
+    rows = [_finite(Ranged(line.name, line.mean, *line.interval)) for line in comparison.models[rule][:_MOST]]
     gaps = [
         _finite(
             Ranged(
@@ -82,7 +81,7 @@ def _models(comparison: Comparison, rule: str, ident: str) -> list[str]:
                 line.p_adjusted < 1 - comparison.confidence,
             )
         )
-        for line in shown.differences[rule][:_MOST]
+        for line in comparison.differences[rule][:_MOST]
     ]
     means = rows_figure("", Ranges(what, rows, interval), Axis(f"{what}, {better} is better"), "Model")
     drawn = [f"<h2>{escape(what)}</h2>", figure_html(means, f"{ident}-means")]

@@ -56,11 +56,11 @@ def test_grades_compare_as_losses_of_two_classes_do():
     assert by_grades.n_groups == 12
     for a, b in (("a", "b"), ("a", "c")):
         ours, theirs = by_grades.difference(a, b), by_losses.difference(a, b)
-        assert ours.difference == pytest.approx(theirs.difference, abs=1e-12)
-        assert list(ours.interval) == pytest.approx(list(theirs.interval), abs=1e-12)
+        assert ours.difference == pytest.approx(-theirs.difference, abs=1e-12)
+        assert list(ours.interval) == pytest.approx(list(-theirs.interval), abs=1e-12)
         assert ours.p_adjusted == pytest.approx(theirs.p_adjusted, abs=1e-12)
     best = by_grades.models["grade"][0]
-    assert by_grades.grades[best.name].low == pytest.approx(1 - best.interval.high)
+    assert by_grades.grades[best.name] == best.interval
 
 
 def test_compare_still_takes_grades_and_says_what_to_write():
@@ -83,7 +83,7 @@ def test_compare_still_takes_grades_and_says_what_to_write():
 
 def test_scores_in_a_range_and_their_refusals():
     found = vx.compare_grades({"a": [5, 4, 1], "b": [3, 4, 2]}, grade_range=(1, 5))
-    assert found.difference("a", "b", "grade(low=1.0, high=5.0)").difference == pytest.approx(-1 / 3)
+    assert found.difference("a", "b", "grade(low=1.0, high=5.0)").difference == pytest.approx(1 / 3)
     with pytest.raises(vx.InputError, match="must lie between 0 and 1") as caught:
         vx.compare_grades({"a": [1, 2, 0], "b": [0, 1, 1]})
     assert caught.value.rows == (1,)
@@ -104,18 +104,18 @@ def test_ungraded_answers_are_counted_and_bounded():
     grades = {"a": [1, 1, 0, 1, 1, 0, 1, 1], "b": [1, 0, 0, None, 1, 0, np.nan, 0]}
     found = vx.compare_grades(grades)
     assert found.n_rows == 6
-    assert found.difference("a", "b").difference == pytest.approx(2 / 6 - 4 / 6)
+    assert found.difference("a", "b").difference == pytest.approx(4 / 6 - 2 / 6)
     a, b = found.answers["grade"]
     assert (a.asked, a.graded, a.ungraded, b.graded, b.ungraded) == (8, 8, 0, 6, 2)
-    assert (b.low, b.high) == (pytest.approx(4 / 8), pytest.approx(6 / 8))
+    assert (b.low, b.high) == (pytest.approx(2 / 8), pytest.approx(4 / 8))
     (gap,) = found.gap_bounds["grade"]
-    assert (gap.low, gap.high) == (pytest.approx(2 / 8 - 6 / 8), pytest.approx(2 / 8 - 4 / 8))
+    assert (gap.low, gap.high) == (pytest.approx(6 / 8 - 4 / 8), pytest.approx(6 / 8 - 2 / 8))
     assert any(
         "2 of 8 answers of b (25.0%)" in note and "grade between 0.2500 and 0.5000" in note
         for note in found.notes
     )
     wrong = vx.compare_grades(grades, ungraded="wrong")
-    assert wrong.difference("a", "b").difference == pytest.approx(gap.low)
+    assert wrong.difference("a", "b").difference == pytest.approx(gap.high)
     assert wrong.gap_bounds == {}
     assert wrong.answers["grade"][1].ungraded == 0
     excluded = vx.compare_grades(grades, ungraded="exclude")
@@ -164,15 +164,15 @@ def test_models_with_different_numbers_of_repeats_are_compared_by_question():
     for how in ({}, {"missing": "joint"}, {"missing": "pairwise"}):
         found = vx.compare_grades(**given, **how)
         gap = found.difference("once", "often")
-        assert gap.difference == pytest.approx((mean - once).mean(), abs=1e-12)
+        assert gap.difference == pytest.approx((once - mean).mean(), abs=1e-12)
         assert gap.standard_error == pytest.approx((mean - once).std(ddof=1) / np.sqrt(40))
-        means = {model.name: 1 - model.mean for model in found.models["grade"]}
+        means = {model.name: model.mean for model in found.models["grade"]}
         assert means == pytest.approx({"once": once.mean(), "often": mean.mean()})
         assert found.n_rows == found.n_groups == 40
         counted = found.answers["grade"][1]
         assert (counted.asked, counted.ungraded, counted.questions, counted.absent) == (120, 1, 40, 0)
-        low, high = (np.nan_to_num(often, nan=end).mean() for end in (1, 0))
-        assert (counted.low, counted.high) == pytest.approx((1 - low, 1 - high))
+        wanted = [np.nan_to_num(often, nan=end).mean() for end in (0, 1)]
+        assert [counted.low, counted.high] == pytest.approx(wanted)
     assert "120" in str(found)
     with pytest.raises(vx.InputError, match="must be the same for all rows of a question"):
         vx.compare_grades(**given, groups=epochs)
@@ -360,7 +360,7 @@ def test_joint_grades_are_a_logistic_fit_with_jackknifed_errors():
     losses = table_of(grades, ids, 30)
     found = vx.compare_grades(grades, ids=ids, missing="joint")
     means = {model.name: model.mean for model in found.models["grade"]}
-    assert list(map(means.get, grades)) == pytest.approx(logistic_solution(losses).tolist(), abs=1e-6)
+    assert list(map(means.get, grades)) == pytest.approx((1 - logistic_solution(losses)).tolist(), abs=1e-6)
     errors = [gap.standard_error for gap in found.differences["grade"]]
     assert errors == pytest.approx(jackknifed(losses, logistic_solution), rel=0.05)
 
@@ -376,7 +376,8 @@ def test_joint_grades_stay_in_their_range_and_say_how_much_is_fitted():
         (models,) = found.models.values()
         new = next(model for model in models if model.name == "new")
         assert 0 <= new.interval.low <= new.mean <= new.interval.high <= 1
-        assert new.mean < 3 / 15
+        right = new.mean if "grade" in found.models else 1 - new.mean
+        assert right > 12 / 15
         assert "fitted" in new.interval.caution
         assert any("new has answers to 25% of the questions" in note for note in found.notes)
         assert "fitted" not in next(model for model in models if model.name == "old").interval.caution
@@ -403,14 +404,14 @@ def test_answering_only_easy_questions_does_not_help():
     joint = vx.compare_grades(grades, ids=ids, missing="joint")
     assert [model.name for model in joint.models["grade"]] == ["a", "b", "c"]
     # Steps are equal in grades, and nearly so on the logit scale.
-    assert joint.difference("b", "a").difference == pytest.approx(0.05, abs=0.002)
+    assert joint.difference("b", "a").difference == pytest.approx(-0.05, abs=0.002)
     pairwise = vx.compare_grades(grades, ids=ids, missing="pairwise")
     means = {model.name: model.mean for model in pairwise.models["grade"]}
-    assert means["b"] < means["a"]
+    assert means["b"] > means["a"]
     assert pairwise.best() == "a"
-    assert pairwise.difference("b", "c").difference == pytest.approx(-0.05)
+    assert pairwise.difference("b", "c").difference == pytest.approx(0.05)
     peers = {model.name: model.mean for model in joint.peers["grade"]}
-    assert peers["a"] == pytest.approx((20 * -0.1 + 20 * -0.075) / 40)
+    assert peers["a"] == pytest.approx((20 * 0.1 + 20 * 0.075) / 40)
 
 
 def test_what_pairs_and_joint_estimates_cannot_use_is_refused():
@@ -429,7 +430,7 @@ def test_models_that_share_no_question():
         vx.compare_grades(grades, ids=ids, missing="joint")
     found = vx.compare_grades(grades, ids=ids, missing="pairwise")
     assert np.isnan(found.difference("a", "c").difference)
-    assert found.difference("a", "b").difference == pytest.approx(0.5)
+    assert found.difference("a", "b").difference == pytest.approx(-0.5)
     with pytest.raises(vx.InputError, match="'a' lacks 4 of 7"):
         vx.compare_grades(grades, ids=ids)
     with pytest.raises(vx.InputError, match="two models share"):
@@ -562,9 +563,10 @@ def test_grades_have_one_orientation_everywhere(tmp_path):
     gap = found.grade_differences[0]
     assert (gap.a, gap.b) == ("a", "b")
     assert gap.difference == pytest.approx(15 / 60)
-    assert list(gap.interval) == pytest.approx(
-        [-end for end in reversed(found.difference("a", "b").interval)]
-    )
+    assert gap == found.difference("a", "b") == found.differences["grade"][0]
+    assert found.difference("b", "a").difference == pytest.approx(-15 / 60)
+    assert found.models["grade"][0].mean == pytest.approx(40 / 60)
+    assert found.flat()["grade/a - b"] == gap.difference
     assert f"{gap.difference:.3g} ahead of b" in found.verdict
     table = found._tables()[0]
     assert table.cells()[1][2] == f"{40 / 60:.5f}"

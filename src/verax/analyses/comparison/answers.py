@@ -39,9 +39,9 @@ class ModelAnswers:
     absent : int
         Number of questions that other models were asked and this one was not.
     low : float
-        The mean loss over all questions that it was asked, if every ungraded one had the least loss.
+        The mean loss or grade over all questions that it was asked, if every ungraded one had the least.
     high : float
-        The mean loss if every ungraded one had the greatest loss; infinite for an unbounded rule.
+        The same if every ungraded one had the greatest; infinite for an unbounded rule.
     questions : int
         Number of questions it was asked.
     """
@@ -72,7 +72,7 @@ class GapBounds:
     b : str
         The name of the other.
     low : float
-        The smallest possible difference of mean losses over the questions that both were asked.
+        The smallest possible difference of mean losses or grades over the questions that both were asked.
     high : float
         The largest possible one.
     """

@@ -446,6 +446,10 @@ def results(
         "skewed_freedom": np.fmax(estimate.skewed_freedom, np.where(estimate.skewness, 0, estimate.freedom)),
     }
     known = {name: np.where(np.isfinite(mean), column, np.nan) for name, column in known.items()}
+
+    def of_pair(c: int) -> dict[str, Any]:
+        return {name: float(column[c]) for name, column in known.items()}
+
     none = [None] * len(all_pairs(n_columns))
     counts = [None if answers is None else astuple(answers) for answers in few] or none
     differing = (
@@ -462,7 +466,7 @@ def results(
             finite[a][0],
             finite[b][0],
             finite[c][1],
-            **{name: float(column[c]) for name, column in known.items()},
+            **of_pair(c),
             discordant=counts[c - n_columns],
             differing=differing[c - n_columns],
         )

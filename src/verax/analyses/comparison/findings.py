@@ -10,7 +10,7 @@ from typing import Any
 
 from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, Model
-from verax.analyses.comparison.tables import grade_named, in_grades, shown_p
+from verax.analyses.comparison.tables import grade_named, shown_p
 from verax.inference.findings import Claim, Finding, NextStep, in_brackets, listed
 from verax.inference.intervals import Interval
 from verax.inference.sizes import Goal, MeanSpread
@@ -35,12 +35,11 @@ Compared = Any
 
 def findings_of(comparison: Compared) -> list[Finding]:
     """The findings of a comparison: the first rule, then margins, then rules that disagree."""
-    shown = in_grades(comparison)
     rule = next(iter(comparison.models))
     graded = grade_named(rule) is not None
     ranking = Standings(
-        shown.models[rule],
-        lambda a, b: shown.difference(a, b, rule),
+        comparison.models[rule],
+        lambda a, b: comparison.difference(a, b, rule),
         "grade" if graded else rule,
         comparison.confidence,
         higher=graded,
@@ -252,7 +251,8 @@ def _deciding(comparison: Compared, rule: str, gap: Difference) -> NextStep | No
 
 
 def _practical_size(comparison: Compared, rule: str) -> float:
-    return float(PRACTICAL * comparison.models[rule][0].mean)
+    mean, scale = comparison.models[rule][0].mean, grade_named(rule)
+    return float(PRACTICAL * (mean if scale is None else scale.high - mean))
 
 
 def _is_equal(comparison: Compared, rule: str, gap: Difference) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
+from verax.analyses.comparison.records import Model
+from verax.analyses.comparison.result import Comparison
 from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
@@ -135,3 +138,31 @@ def confidence_losses(right: Floats, p: Floats, rules: Sequence[Rule]) -> dict[R
         for rule, of_rule in zip(rules, losses_of(list(rules), rows), strict=True):
             losses[rule][both] = to_host(of_rule)
     return losses
+
+
+def in_grades(comparison: Comparison, top: float) -> Comparison:
+    """The comparison of grades, which are `top` minus their losses: higher is better."""
+
+    def turned(by_rule: dict[str, list[Any]], turn: Callable[[Any], Any]) -> dict[str, list[Any]]:
+        return {rule: [turn(line) for line in lines] for rule, lines in by_rule.items()}
+
+    return replace(
+        comparison,
+        models=turned(comparison.models, lambda model: _grade(model, top)),
+        differences=turned(comparison.differences, lambda gap: gap.other_way),
+        answers=turned(
+            comparison.answers, lambda line: replace(line, low=top - line.high, high=top - line.low)
+        ),
+        gap_bounds=turned(comparison.gap_bounds, lambda ends: replace(ends, low=-ends.high, high=-ends.low)),
+        peers=turned(comparison.peers, lambda model: _grade(model, 0.0)),
+    )
+
+
+def _grade(model: Model, top: float) -> Model:
+    """The mean grade of a model, from its mean loss."""
+    return replace(
+        model,
+        mean=top - model.mean,
+        finite_mean=top - model.finite_mean,
+        interval=(-model.interval).shifted(top),
+    )

@@ -20,7 +20,7 @@ from verax.analyses.comparison.conclusions import (
     lettered,
     read_comparison,
 )
-from verax.analyses.comparison.grades import Ungraded, check_graded, grade_scale
+from verax.analyses.comparison.grades import Ungraded, check_graded, grade_scale, in_grades
 from verax.analyses.comparison.joint import BaselineRecipe, Effects, JointRecipe, PeerRecipe, PseudoRecipe
 from verax.analyses.comparison.opening import Missing, QuestionOptions, open_grades
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
@@ -37,6 +37,7 @@ from verax.inputs.handles import Handle, refuse_beside
 from verax.inputs.memory import handles_by_label
 from verax.inputs.rows import Baseline
 from verax.scores.base import Rule
+from verax.scores.grades import Grade
 from verax.scores.registry import as_rules, default_rules, name_of
 
 # The share of a mean that may be fitted without a caution, and the caution.
@@ -125,7 +126,7 @@ def _by_rule(
             f"{name_of(rule)}: {comparison.n_rows:,} of {n:,} questions were answered and graded for "
             "every model; means and differences are about these.",
         )
-    return replace(
+    found = replace(
         comparison,
         notes=tuple(notes),
         answers={name_of(rule): answers},
@@ -133,6 +134,7 @@ def _by_rule(
         peers={} if missing == "refuse" else {name_of(rule): _peers(handle, rule, plan)},
         baselines={} if missing == "refuse" else _baselines(handle, rule, plan),
     )
+    return in_grades(found, rule.high) if isinstance(rule, Grade) else found
 
 
 def _read(

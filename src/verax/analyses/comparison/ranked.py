@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from verax.analyses.comparison.records import Difference, Model, gap_numbers, pair_of
 from verax.common.checks import check_choice
+from verax.common.faces import facts_of
 from verax.display.tables import Column, FrameKind, Table
 from verax.inference.intervals import with_ends
 
@@ -36,7 +36,7 @@ class RankedModels:
         return sorted({m.name for models in self.models.values() for m in models})
 
     def best(self, rule: str | None = None) -> str:
-        """The model with the smallest mean loss under a rule.
+        """The model with the smallest mean loss, or the highest mean grade, under a rule.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class RankedModels:
         Returns
         -------
         Difference
-            The mean loss of `a` minus that of `b`, with interval and p-value.
+            The mean loss of `a` minus that of `b`, with interval and p-value; of grades the mean grade.
         """
         differences: list[Difference] = self._of(self.differences, rule)
         return pair_of(differences, a, b, f"; the models are {', '.join(self.names)}")
@@ -144,13 +144,11 @@ class RankedModels:
             self.models if of == "models" else self.differences
         )
         columns = [Column("rule", value=itemgetter(0))]
-        for attribute in fields(Model if of == "models" else Difference):
-            prefix = attribute.name.removesuffix("interval")
-            ends = attribute.name != prefix
-            name = (
-                f"{prefix}low {prefix}high" if ends else {"name": "model"}.get(attribute.name, attribute.name)
-            )
-            columns.append(Column(name, value=partial(_field, attribute.name)))
+        for attribute in facts_of(Model if of == "models" else Difference):
+            prefix = attribute.removesuffix("interval")
+            ends = attribute != prefix
+            name = f"{prefix}low {prefix}high" if ends else {"name": "model"}.get(attribute, attribute)
+            columns.append(Column(name, value=partial(_field, attribute)))
         return Table(columns, [(rule, line) for rule, lines in by_rule.items() for line in lines]).frame(kind)
 
     def plot(self, rules: Sequence[str] | None = None) -> Any:
@@ -177,7 +175,7 @@ class RankedModels:
         """The models under each rule."""
         from verax.display.figures import Sheet, row_height
 
-        better = list(dict.fromkeys(map(self._drawn().better, rules)))
+        better = list(dict.fromkeys(map(self.better, rules)))
         figures = [self._figure(rule, alone=len(better) == 1).bare() for rule in rules]
         columns = min(len(figures), 2)
         longest = max(len(figure.y.names) for figure in figures)
@@ -190,15 +188,14 @@ class RankedModels:
         from verax.display.figures import rows_figure
         from verax.display.marks import Guide, Mark, Ranged, Ranges
 
-        drawn = self._drawn()
-        best, *others = drawn.models[rule][:_MOST_DRAWN]
+        best, *others = self.models[rule][:_MOST_DRAWN]
         rows = [Ranged(best.name, best.mean, note=_infinite(best))]
         for model in others:
-            gap = drawn.difference(model.name, best.name, rule)
+            gap = self.difference(model.name, best.name, rule)
             low, high = (best.mean + end for end in gap.interval)
             worse = gap.p_adjusted <= 1 - self.confidence
             rows.append(Ranged(model.name, model.mean, low, high, worse, _infinite(model)))
-        several = len(drawn.models[rule]) > 2
+        several = len(self.models[rule]) > 2
         level = f"{100 * self.confidence:g}% interval of the difference from the best"
         ranges = Ranges(
             "mean",
@@ -208,8 +205,8 @@ class RankedModels:
             flag=("soft", "square"),
         )
         marks: list[Mark] = [Guide("best model", "x", best.mean)] if math.isfinite(best.mean) else []
-        title = rule if alone else f"{rule}: {drawn.better(rule)}"
-        return rows_figure(title, ranges, Axis(drawn.better(rule)), "model", *marks)
+        title = rule if alone else f"{rule}: {self.better(rule)}"
+        return rows_figure(title, ranges, Axis(self.better(rule)), "model", *marks)
 
     def better(self, rule: str) -> str:
         """What the means under a rule are and which direction is better, in words.
@@ -225,10 +222,6 @@ class RankedModels:
             Such as "mean loss, lower is better".
         """
         return "mean score, higher is better" if self.higher_is_better else "mean loss, lower is better"
-
-    def _drawn(self) -> Any:
-        """The comparison as it is drawn, with the same numbers as tables."""
-        return self
 
 
 def _infinite(model: Model) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from verax.common.faces import Brief
+from verax.common.faces import Brief, Hidden
 from verax.inference.answers import Discordant
 from verax.inference.intervals import Interval, cautious_limits, cautious_tail, t_quantile, with_ends
 from verax.inference.signflips import unseen_bound, unseen_tail
@@ -24,12 +24,12 @@ class Model:
     name : str
         The name of the model.
     mean : float
-        The mean loss.
+        The mean loss; of grades the mean grade.
     interval : Interval
         Its confidence interval.
     rank : int
-        The rank, 1 for the smallest mean. Infinite means are ranked by the number of infinite losses, then by
-        the mean of the finite ones.
+        The rank, 1 for the best. Infinite means are ranked by the number of infinite losses, then by the mean
+        of the finite ones.
     letters : str
         Two models share a letter if and only if they do not differ significantly; empty where the mean is
         infinite.
@@ -56,7 +56,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean loss of model `a` minus that of model `b` under one rule: negative if `a` is better.
+    """Mean of model `a` minus that of model `b` under one rule: of losses negative if `a` is better.
 
     Attributes
     ----------
@@ -95,6 +95,8 @@ class Difference:
     differing : tuple of four numbers or None
         The number of groups (of rows, if there is a margin) in which `a` is worse, in which `b` is worse, and
         in all, and the size of these differences. None if unknown.
+    higher_is_better : bool
+        Whether the means are grades or other scores that are higher for better models, instead of losses.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class Difference:
     skewed_freedom: float = math.nan
     discordant: tuple[float, ...] | None = None
     differing: tuple[float, ...] | None = None
+    higher_is_better: Hidden[bool] = False
 
     @property
     def answers(self) -> Discordant | None:
@@ -135,18 +138,34 @@ class Difference:
         """The difference of `b` and `a`."""
         few, units = self.discordant, self.differing
         return replace(
-            self,
+            self._negated(),
             a=self.b,
             b=self.a,
-            difference=-self.difference,
-            interval=-self.interval,
             infinite_a=self.infinite_b,
             infinite_b=self.infinite_a,
-            finite_difference=-self.finite_difference,
-            skewness=-self.skewness,
             discordant=None if few is None else (few[1], few[0], *few[2:]),
             differing=None if units is None else (units[1], units[0], *units[2:]),
         )
+
+    def _negated(self) -> Difference:
+        """The same models with the other sign."""
+        return replace(
+            self,
+            difference=-self.difference,
+            interval=-self.interval,
+            finite_difference=-self.finite_difference,
+            skewness=-self.skewness,
+        )
+
+    @property
+    def other_way(self) -> Difference:
+        """`a` minus `b` of the opposite: of losses for grades, and of grades for losses."""
+        return replace(self._negated(), higher_is_better=not self.higher_is_better)
+
+    @property
+    def of_losses(self) -> Difference:
+        """`a` minus `b` of what is lower for better models: positive if `a` is worse."""
+        return self.other_way if self.higher_is_better else self
 
     def not_worse(self, margin: float) -> float:
         """The p-value of the claim that `a` is worse than `b` by less than a margin (non-inferiority).
@@ -154,7 +173,7 @@ class Difference:
         Parameters
         ----------
         margin : float
-            By how much the mean loss of `a` may exceed that of `b`.
+            By how much the mean loss of `a` may exceed that of `b`, or its mean grade may fall short.
 
         Returns
         -------
@@ -171,9 +190,10 @@ class Difference:
         """
         if self.answers is not None:
             return self.answers.tail(margin)
+        worse = self.of_losses
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.asarray(self.difference - margin) / self.standard_error
-        tail = float(cautious_tail(t, self.freedom, self.skewness, self.skewed_freedom))
+            t = np.asarray(worse.difference - margin) / self.standard_error
+        tail = float(cautious_tail(t, self.freedom, worse.skewness, self.skewed_freedom))
         return tail if self.differing is None else max(tail, unseen_tail(self.differing, margin))
 
     def alike(self, margin: float) -> float:
@@ -199,7 +219,10 @@ class Difference:
             return ""
         if math.isnan(self.finite_difference):
             return "undefined"
-        bound = "at least " if not self.infinite_b else "at most " if not self.infinite_a else ""
+        larger, smaller = self.infinite_a, self.infinite_b
+        if self.higher_is_better:
+            larger, smaller = smaller, larger
+        bound = "at least " if not smaller else "at most " if not larger else ""
         return f"{bound}{self.finite_difference:+.6f} over the finite rows, and {n:,} infinite"
 
 
@@ -236,7 +259,8 @@ class MarginTest:
     against : str
         The other one.
     difference : float
-        The mean loss of `model` minus that of `against`.
+        By how much `model` is worse: its mean loss minus that of `against`, or the mean grade of `against`
+        minus its own.
     bound : float
         The one-sided upper confidence bound of the difference.
     p_value : float
@@ -257,7 +281,7 @@ class MarginTest:
 def margin_tests(differences: Sequence[Difference], margin: float, confidence: float) -> list[MarginTest]:
     """Test both directions of each difference."""
     tests = []
-    for gap in (direction for d in differences for direction in (d, d.turned)):
+    for gap in (direction.of_losses for d in differences for direction in (d, d.turned)):
         student, hall = (
             t_quantile(freedom, 2 * confidence - 1) if freedom > 0 else math.nan
             for freedom in (gap.freedom, gap.skewed_freedom)

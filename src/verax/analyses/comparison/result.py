@@ -10,7 +10,7 @@ from verax.analyses.comparison.findings import TESTED, findings_of
 from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.reasons import Claims, Traits
 from verax.analyses.comparison.records import Difference, MarginTest, Model, margin_tests
-from verax.analyses.comparison.tables import grade_named, in_grades, tables_of
+from verax.analyses.comparison.tables import grade_named, tables_of
 from verax.common.faces import Hidden, Mark, Maybe
 from verax.display.tables import Table, Tabled
 from verax.inference.findings import Claim, Finding, WithVerdict
@@ -30,7 +30,7 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
     Attributes
     ----------
     models : dict of str to list of Model
-        By rule, the mean loss, rank and interval of each model.
+        By rule, the mean loss, rank and interval of each model; of grades the mean grade.
     differences : dict of str to list of Difference
         By rule, the differences of all pairs of models.
     traits : dict of str to Traits
@@ -107,7 +107,7 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
         """The interval of the mean grade of each model; empty if there are no grades."""
         return {
             m.name: m.interval
-            for rule, models in in_grades(self).models.items()
+            for rule, models in self.models.items()
             if grade_named(rule) is not None
             for m in models
         }
@@ -116,12 +116,9 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
     def grade_differences(self) -> Maybe[list[Difference]]:
         """The mean grade of `a` minus that of `b`, for all pairs: positive if `a` is better.
 
-        Empty if there are no grades. `differences` has those of losses, with the opposite sign.
+        Empty if there are no grades.
         """
-        by_rule = in_grades(self).differences
-        return next(
-            (differences for rule, differences in by_rule.items() if grade_named(rule) is not None), []
-        )
+        return next((gaps for rule, gaps in self.differences.items() if grade_named(rule) is not None), [])
 
     @property
     def margin_tests(self) -> list[MarginTest]:
@@ -153,17 +150,13 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
         return TESTED
 
     def _ranges(self) -> dict[str, tuple[float, float, float]]:
-        known = {rule: ends for rule in self.models if (ends := constant_bounds(rule)) is not None}
+        known = {rule: ends for rule in self.models if (ends := _ends(rule)) is not None}
         return {
             f"{rule} of {m.name}": (m.mean, *ends) for rule, ends in known.items() for m in self.models[rule]
         }
 
     def better(self, rule: str) -> str:
         return super().better(rule) if grade_named(rule) is None else "mean grade, higher is better"
-
-    def _drawn(self) -> Comparison:
-        shown: Comparison = in_grades(self)
-        return shown
 
     def _tables(self) -> list[Table]:
         return tables_of(self)
@@ -174,3 +167,9 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         return [*self.notes, *self.remarks]
+
+
+def _ends(rule: str) -> tuple[float, float] | None:
+    """The lowest and highest mean of a rule or grade, if it is known without the classes."""
+    scale = grade_named(rule)
+    return constant_bounds(rule) if scale is None else (scale.low, scale.high)

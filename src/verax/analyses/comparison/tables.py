@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from verax.analyses.comparison.records import Model
@@ -30,48 +28,12 @@ def grade_named(name: str) -> Grade | None:
     return scale if isinstance(scale, Grade) else None
 
 
-def in_grades(comparison: Compared) -> Compared:
-    """The comparison as shown, with grades in place of their losses: higher is better."""
-    scales = {rule: scale for rule in comparison.models if (scale := grade_named(rule)) is not None}
-
-    def turned(by_rule: dict[str, list[Any]], turn: Callable[[Any, float], Any]) -> dict[str, list[Any]]:
-        return {
-            rule: [turn(line, scales[rule].high) for line in lines] if rule in scales else lines
-            for rule, lines in by_rule.items()
-        }
-
-    return replace(
-        comparison,
-        models=turned(comparison.models, _grade),
-        differences=turned(comparison.differences, lambda gap, _: replace(gap.turned, a=gap.a, b=gap.b)),
-        answers=turned(
-            comparison.answers, lambda line, top: replace(line, low=top - line.high, high=top - line.low)
-        ),
-        gap_bounds=turned(
-            comparison.gap_bounds, lambda ends, _: replace(ends, low=-ends.high, high=-ends.low)
-        ),
-        peers=turned(comparison.peers, lambda model, _: _grade(model, 0.0)),
-        tasks={name: in_grades(task) for name, task in comparison.tasks.items()},
-    )
-
-
-def _grade(model: Model, top: float) -> Model:
-    """The mean grade of a model, from its mean loss."""
-    return replace(
-        model,
-        mean=top - model.mean,
-        finite_mean=top - model.finite_mean,
-        interval=(-model.interval).shifted(top),
-    )
-
-
 def tables_of(comparison: Compared) -> list[Table]:
     """Ranks and differences of models under each rule, then margins and tasks."""
-    shown = in_grades(comparison)
-    tables = [table for rule in comparison.models for table in _of_rule(shown, rule)]
+    tables = [table for rule in comparison.models for table in _of_rule(comparison, rule)]
     if comparison.margin is not None:
         tables.append(_margin_table(comparison, comparison.margin))
-    return tables + _task_tables(shown)
+    return tables + _task_tables(comparison)
 
 
 def _of_rule(comparison: Compared, rule: str) -> list[Table]:

@@ -160,7 +160,7 @@ class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
         gaps = [(a, b, *self._gap(a, b)) for a, b in combinations(self, 2)]
         adjusted = holm(np.array([p for *_, p in gaps]))
         return [
-            Difference(a, b, gap, interval, p, float(q))
+            Difference(a, b, gap, interval, p, float(q), higher_is_better=True)
             for (a, b, gap, interval, p), q in zip(gaps, adjusted, strict=True)
         ]
 

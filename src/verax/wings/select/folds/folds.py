@@ -271,7 +271,7 @@ def _of_scores(
     practical = _practical(differences, rope)
     if higher:
         models = {name: [_negated(m) for m in ranked] for name, ranked in models.items()}
-        differences = {name: [_less(d) for d in gaps] for name, gaps in differences.items()}
+        differences = {name: [d.other_way for d in gaps] for name, gaps in differences.items()}
     return FoldComparison(
         models,
         differences,
@@ -291,10 +291,6 @@ def _of_scores(
 
 def _negated(model: Model) -> Model:
     return replace(model, mean=-model.mean, interval=-model.interval, finite_mean=-model.finite_mean)
-
-
-def _less(gap: Difference) -> Difference:
-    return replace(gap.turned, a=gap.a, b=gap.b)
 
 
 # ---- both ----------------------------------------------------------------------------------------
