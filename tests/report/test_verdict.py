@@ -24,7 +24,7 @@ from verax import Forecasts
 from verax._settings import changed
 from verax.analyses.calibration.claims import overconfidence_of, read_class_biases
 from verax.analyses.calibration.recipes import EventRecipe
-from verax.analyses.words import percent
+from verax.common.texts import percent
 from verax.inputs.memory import ONLY, open_rows
 from verax.report import Report
 from verax.report.bundle import templates

@@ -11,6 +11,7 @@ import numpy as np
 from verax.common.checks import as_float, in_digits
 from verax.common.packing import UnreadableError
 from verax.common.stored import label, number, truth
+from verax.common.texts import percent
 from verax.errors import show
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
@@ -345,4 +346,4 @@ def _source(p: Floats, outcome: int, classes: tuple[Hashable, ...] | None, ordin
     error = np.where(outcome <= np.arange(len(p) - 1), above, below)
     i = int(np.argmax(error))
     side = f"above {names[i]}" if outcome <= i else f"below {names[i + 1]}"
-    return f"{error[i]:.0%} of the probability was {side}"
+    return f"{percent(error[i], 0)} of the probability was {side}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from verax.analyses.calibration.components import Components
-from verax.common.texts import visible
+from verax.common.texts import percent, visible
 from verax.scores.metrics import METRICS
 from verax.scores.registry import RULES
 
@@ -161,42 +161,6 @@ def span(interval: Sequence[float] | None, digits: int = 4) -> str:
     if interval is None or any(math.isnan(end) for end in interval):
         return "–"
     return f"{number(interval[0], digits)} to {number(interval[1], digits)}"
-
-
-def percent(x: float, digits: int | None = None) -> str:
-    """A share in percent, with two significant digits or a given number of decimals.
-
-    It reads 0 only if it is zero.
-
-    >>> percent(0.7412), percent(0.00123), percent(-0.05), percent(0.5, 1), percent(1.0)
-    ('74%', '0.12%', '−5%', '50.0%', '100%')
-    >>> percent(0.0004, 0), percent(0.0, 0)
-    ('0.04%', '0%')
-    """
-    if math.isnan(x):
-        return "–"
-    if math.isinf(x):
-        return "∞" if x > 0 else "−∞"
-    value = 100 * x
-    if digits is None or (value and abs(value) < 0.5 / 10**digits):
-        magnitude = math.floor(math.log10(abs(value))) if value else 0
-        text = f"{value:z.{min(6, max(0, 1 - magnitude))}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-    else:
-        text = f"{value:z.{digits}f}"
-    return f"{text}%".replace("-", "−")
-
-
-def percent_span(low: float, high: float) -> str:
-    """An interval of shares, with enough digits for its ends to differ.
-
-    >>> percent_span(0.251, 0.374), percent_span(0.1604, 0.1623), percent_span(0.5, 0.5)
-    ('25% to 37%', '16.0% to 16.2%', '50% to 50%')
-    """
-    if percent(low) != percent(high) or low == high:
-        return f"{percent(low)} to {percent(high)}"
-    digits = next((d for d in range(1, 5) if percent(low, d) != percent(high, d)), 5)
-    return f"{percent(low, digits)} to {percent(high, digits)}"
 
 
 def alike(low: float, high: float) -> bool:

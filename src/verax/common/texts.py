@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 # Control characters, marks that are not seen or change the direction of text, line separators, and lone
 # surrogates.
@@ -54,3 +55,54 @@ def bound(value: float) -> str:
     if not math.isfinite(value) or float(nearest) >= value:
         return nearest
     return f"{float(nearest) + 10.0 ** math.floor(math.log10(value)):.1g}"
+
+
+def percent(x: float, digits: int | None = None, sign: str = "") -> str:
+    """A share in percent, with two significant digits or a given number of decimals.
+
+    It reads 0 only if it is zero. With `sign` "+" positive ones have a sign.
+
+    >>> percent(0.7412), percent(0.00123), percent(-0.05), percent(0.5, 1), percent(1.0)
+    ('74%', '0.12%', '−5%', '50.0%', '100%')
+    >>> percent(0.0004, 0), percent(0.0, 0), percent(0.0312, 1, "+")
+    ('0.04%', '0%', '+3.1%')
+    """
+    if math.isnan(x):
+        return "–"
+    if math.isinf(x):
+        return "∞" if x > 0 else "−∞"
+    value = 100 * x
+    small = value and abs(value) < 0.5 / 10 ** (6 if digits is None else digits)
+    if small and abs(value) < 1e-5:
+        text = f"{value:{sign}.1g}"
+    elif digits is None or small:
+        magnitude = math.floor(math.log10(abs(value))) if value else 0
+        text = f"{value:{sign}z.{min(6, max(0, 1 - magnitude))}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    else:
+        text = f"{value:{sign}z.{digits}f}"
+    return f"{text}%".replace("-", "−")
+
+
+def percent_span(low: float, high: float) -> str:
+    """An interval of shares, with enough digits for its ends to differ.
+
+    >>> percent_span(0.251, 0.374), percent_span(0.1604, 0.1623), percent_span(0.5, 0.5)
+    ('25% to 37%', '16.0% to 16.2%', '50% to 50%')
+    """
+    if percent(low) != percent(high) or low == high:
+        return f"{percent(low)} to {percent(high)}"
+    digits = next((d for d in range(1, 5) if percent(low, d) != percent(high, d)), 5)
+    return f"{percent(low, digits)} to {percent(high, digits)}"
+
+
+def in_format(value: Any, spec: str) -> str:
+    """A value in a format; a share in a format of percentages, such as ".1%", reads 0 only if it is zero.
+
+    >>> in_format(0.0004, ".1%"), in_format(-0.25, "+.0%"), in_format(1.5, ".2f")
+    ('0.04%', '−25%', '1.50')
+    """
+    if not spec.endswith("%") or not isinstance(value, (int, float)):
+        return format(value, spec)
+    sign, _, digits = spec.removesuffix("%").replace("z", "").partition(".")
+    return percent(value, int(digits or 6), sign)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from verax._settings import settings
 from verax.common.checks import check_choice
-from verax.common.texts import on_a_line, shortened
+from verax.common.texts import in_format, on_a_line, shortened
 from verax.errors import MissingPackageError
 
 Cells = list[list[str]]
@@ -65,7 +65,7 @@ class Column:
         if callable(self.text):
             return self.text(line)
         value = self.of(line)
-        return "" if value is None else format(value, self.text)
+        return "" if value is None else in_format(value, self.text)
 
 
 @dataclass(frozen=True)

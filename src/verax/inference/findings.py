@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from verax.common.stored import mapping, text
 from verax.common.strictjson import number, plain
+from verax.common.texts import percent as in_percent
 from verax.errors import join
 from verax.inference.intervals import Interval
 
@@ -33,6 +34,7 @@ class Claim(StrEnum):
     LEAD_OPEN = "lead_open"
     EQUIVALENT = "equivalent"
     NOT_INFERIOR = "not_inferior"
+    TRADE = "trade"
     RULES_DISAGREE = "rules_disagree"
     INFINITE = "infinite_loss"
     SCORE = "score"
@@ -94,6 +96,10 @@ LICENCES: dict[Claim, tuple[str, str]] = {
     Claim.LEAD_OPEN: ("Its lead over some model is not significant.", "states"),
     Claim.EQUIVALENT: ("Two models differ by less than a margin.", "two one-sided tests"),
     Claim.NOT_INFERIOR: ("A model is worse by less than a margin.", "a one-sided test"),
+    Claim.TRADE: (
+        "The first model is ahead by one rate and behind by its partner.",
+        "paired differences of both rates, Holm over all pairs",
+    ),
     Claim.RULES_DISAGREE: (
         "Another proper rule prefers another model.",
         "paired differences, the level shared by the rules",
@@ -496,8 +502,10 @@ def in_brackets(interval: Interval, digits: int = 3, *, percent: bool = False) -
     if not interval.defined or interval.low == interval.high:
         return ""
     for more in range(6):
-        spec = f"z.{digits - 2 + more}%" if percent else f"z.{digits + more}g"
-        low, high = (format(end, spec).replace("-", "−") for end in interval)
+        decimals, spec = digits - 2 + more, f"z.{digits + more}g"
+        low, high = (
+            in_percent(end, decimals) if percent else f"{end:{spec}}".replace("-", "−") for end in interval
+        )
         if low != high:
             break
     return f" ({100 * interval.confidence:g}% CI {low} to {high})"

@@ -12,6 +12,7 @@ import numpy as np
 from verax.common.checks import check_choice, check_count, check_number, is_whole
 from verax.common.spelling import LATER
 from verax.common.strictjson import number, plain
+from verax.common.texts import in_format
 from verax.errors import InputError, passing, show
 from verax.inference.shares import between
 from verax.inputs.arrays import Floats
@@ -239,7 +240,7 @@ class Interval(tuple[float, float]):
 
     def __format__(self, spec: str) -> str:
         """Both ends in the format given, joined by "to"; an empty text where there is no interval."""
-        return f"{self.low:{spec}} to {self.high:{spec}}" if self.defined else ""
+        return f"{in_format(self.low, spec)} to {in_format(self.high, spec)}" if self.defined else ""
 
     def __repr__(self) -> str:
         caution = f", caution={self.caution!r}" if self.caution else ""

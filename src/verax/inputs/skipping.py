@@ -19,6 +19,7 @@ from verax.common.results import Result
 from verax.common.specs import RowNumbers, Spec, Whole
 from verax.common.stored import Sizes, mapping, text, whole
 from verax.common.summaries import Summary, merges
+from verax.common.texts import percent
 from verax.errors import SHOWN_ROWS, InputError, Offenders, Remedy, join, passing
 from verax.inputs.arrays import (
     Array,
@@ -130,9 +131,9 @@ class Skipped(Summary, kind="skipped rows"):
         """A caution if many rows were left out; empty otherwise."""
         if self.count <= MANY * self.n_given:
             return ""
-        share = 100 * self.count / self.n_given
+        share = percent(self.count / self.n_given, 1)
         return (
-            f"Caution: {share:.1f}% of the rows were left out. All results are about the other rows, and are "
+            f"Caution: {share} of the rows were left out. All results are about the other rows, and are "
             "biased if the rows left out are easier or harder than these"
         )
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.words import count, part_of, percent
+from verax.analyses.words import count, part_of
+from verax.common.texts import percent
 from verax.inputs.arrays import Floats
 from verax.report.contents import Contents, Distributions
 from verax.report.limits import CLASSES

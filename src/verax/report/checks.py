@@ -12,7 +12,8 @@ from verax._settings import settings
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.samples import Sketch
-from verax.analyses.words import clean, count, number, percent
+from verax.analyses.words import clean, count, number
+from verax.common.texts import percent
 from verax.errors import join
 from verax.inputs.skipping import Skipped
 from verax.report.breakdowns import Breakdowns

@@ -45,9 +45,9 @@ def _scores(contents: Contents) -> list[str]:
     method = how["method"][0].upper() + how["method"][1:]
     units = "groups" if problem.grouped else "rows"
     lines = [
-        f"Confidence intervals are at the {how['confidence']:.0%} level. {method}; {how['replicates']:,} "
-        f"replicates where there is resampling, seed {contents.seed}. Those of differences and of skill use "
-        "Student's t.",
+        f"Confidence intervals are at the {100 * how['confidence']:g}% level. {method}; "
+        f"{how['replicates']:,} replicates where there is resampling, seed {contents.seed}. Those of "
+        "differences and of skill use Student's t.",
     ]
     if problem.lists:
         lines += [

@@ -11,17 +11,8 @@ from verax.analyses.calibration.claims import ListClaim
 from verax.analyses.subgroups.line import Subgroup
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroups, score_of
 from verax.analyses.verdicts.calibration import claim_words, two_shares
-from verax.analyses.words import (
-    clean,
-    count,
-    number,
-    p_of,
-    part_of,
-    percent,
-    probability,
-    span,
-    title_of,
-)
+from verax.analyses.words import clean, count, number, p_of, part_of, probability, span, title_of
+from verax.common.texts import percent
 from verax.errors import join
 from verax.inference.findings import Claim, Level, Verdict
 from verax.report.contents import Contents, Findings, ListFindings

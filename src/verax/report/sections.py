@@ -13,19 +13,8 @@ from verax._version import __version__
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cases import Case, ListCase, ShareCase, text_of
 from verax.analyses.rates import RATES
-from verax.analyses.words import (
-    chance,
-    clean,
-    count,
-    large,
-    number,
-    p_of,
-    part_of,
-    percent,
-    span,
-    title_of,
-    within,
-)
+from verax.analyses.words import chance, clean, count, large, number, p_of, part_of, span, title_of, within
+from verax.common.texts import percent
 from verax.errors import join
 from verax.inference.findings import Verdict
 from verax.inputs.groups import in_words

@@ -8,7 +8,8 @@ import pytest
 import verax as vx
 from reports import light, sample, two_class
 from scattered import Scattered
-from verax.analyses.words import number, percent
+from verax.analyses.words import number
+from verax.common.texts import percent
 from verax.wings.decide.section.sections import DECISIONS
 
 

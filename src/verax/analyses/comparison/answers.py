@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.common.specs import Array
 from verax.common.summaries import Summary, merges
+from verax.common.texts import percent
 from verax.engines.pieces import all_pairs
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Mergeable, Part, Recipe
@@ -259,7 +260,7 @@ def cautions(answers: Sequence[ModelAnswers], rule: Rule) -> list[str]:
                 between = f"grade between {rule.high - model.high:.4f} and {rule.high - model.low:.4f}"
             sentences.append(
                 f"Caution: {model.ungraded:,} of {model.asked:,} answers of {model.name} "
-                f"({100 * model.share:.1f}%) were not graded. Counted as best and as worst possible, they "
+                f"({percent(model.share, 1)}) were not graded. Counted as best and as worst possible, they "
                 f"put its mean {between}."
             )
     return sentences

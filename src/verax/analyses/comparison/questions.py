@@ -27,6 +27,7 @@ from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.common.checks import check_choice
+from verax.common.texts import percent
 from verax.engines.pieces import all_pairs
 from verax.errors import InputError, show
 from verax.inference.estimates import Method, Units, holm
@@ -240,7 +241,7 @@ def _joint(
         f"difficulty that the answers of other models show{scale}."
     ]
     notes += [
-        f"Caution: {model} has answers to {100 * (1 - share):.0f}% of the questions; the rest of its mean is "
+        f"Caution: {model} has answers to {percent(1 - share, 0)} of the questions; the rest of its mean is "
         "fitted."
         for model, share in few.items()
     ]

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from verax.analyses.comparison.records import Model
+from verax.common.texts import percent
 from verax.display.tables import Column, Table, interval_head
 from verax.scores.grades import Grade
 from verax.scores.registry import stored_rule
@@ -77,7 +78,7 @@ def _question_tables(comparison: Compared, rule: str, head: str) -> list[Table]:
         columns = [
             Column("name", "model", right=False),
             Column("questions", "asked", ","),
-            Column("", f"of {n:,}", lambda model: f"{100 * model.questions / n:.1f}%"),
+            Column("", f"of {n:,}", lambda model: percent(model.questions / n, 1)),
             Column("ungraded", "not graded", ","),
         ]
         if any(model.asked > model.questions for model in answers):

@@ -19,7 +19,8 @@ import numpy as np
 from verax.analyses.calibration.claims import ClassBias, ListClaim, Overconfidence
 from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
-from verax.analyses.words import number, percent, probability, span
+from verax.analyses.words import number, probability, span
+from verax.common.texts import percent
 from verax.inference.estimates import weighted_holm
 from verax.inference.findings import Claim, Finding, Level, NextStep
 from verax.inputs.groups import GroupCount, counts_by_kind, in_words

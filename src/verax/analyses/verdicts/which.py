@@ -13,7 +13,8 @@ from verax.analyses.comparison.findings import findings_of
 from verax.analyses.comparison.records import Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.verdicts.calibration import FEWEST_RARER
-from verax.analyses.words import alike, number, percent, percent_span, said
+from verax.analyses.words import alike, number, said
+from verax.common.texts import percent, percent_span
 from verax.inference.findings import Claim, Finding, Level, NextStep
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts

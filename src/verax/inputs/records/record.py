@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verax.common import strictjson
+from verax.common.texts import percent
 from verax.errors import InputError, Kind, Remedy, passing, show
 from verax.inputs.validity import MANY
 
@@ -29,7 +30,7 @@ def advised(remedies: Sequence[Remedy], count: int, n: int) -> list[Remedy]:
     if SKIP not in remedies or count <= MANY * n:
         return list(remedies)
     why = Remedy(
-        f"Leaving out {count:,} of {n:,} records ({100 * count / n:.1f}%) would bias every result if they "
+        f"Leaving out {count:,} of {n:,} records ({percent(count / n, 1)}) would bias every result if they "
         "are easier or harder than the others: correct them, or ask again."
     )
     return [*(remedy for remedy in remedies if remedy is not SKIP), why]

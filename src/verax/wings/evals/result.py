@@ -15,6 +15,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
 from verax.common.faces import Hidden
 from verax.common.idkeys import storing_ids
+from verax.common.texts import percent
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.engines.differences import PairedTally
 from verax.errors import InputError, VeraxError
@@ -297,7 +298,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
             low, high = self.bounds
             said.append(
                 f"Caution: {self.answers.ungraded:,} of {self.answers.asked:,} answers "
-                f"({100 * self.answers.share:.1f}%) were not graded. Counted as worst and as best possible, "
+                f"({percent(self.answers.share, 1)}) were not graded. Counted as worst and as best possible, "
                 f"they put the mean grade between {low:.4f} and {high:.4f}."
             )
         if self.card is not None and self.card.n_rows < self.n_rows:

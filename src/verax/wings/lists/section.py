@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from verax.analyses.words import number, percent, span, title_of
+from verax.analyses.words import number, span, title_of
+from verax.common.texts import percent
 from verax.display.figures import Figure
 from verax.display.marks import Ranges
 from verax.inputs.handles import Recipe

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from verax.common.texts import percent
 from verax.errors import join
 from verax.scores.registry import name_of
 from verax.wings.monitor.evidence import OF_LOSS, Ledger, Target
@@ -64,7 +65,7 @@ def _reason(
     stated, happened, loss = since_onset(periods, target, ledger.events, by_step=by_step)
     if name == OF_LOSS:
         return f"mean {name_of(settings.rule)} {loss:.4g} exceeds the tolerated {settings.tolerated:.4g}"
-    shares = f"{100 * stated:.0f}% forecast, {100 * happened:.0f}% happened"
+    shares = f"{percent(stated, 0)} forecast, {percent(happened, 0)} happened"
     wrong = "do not match the outcomes" if way is None else f"are {way}"
     return f"probabilities of “{name}” {wrong}{where} ({shares})"
 

@@ -32,6 +32,7 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.dealing import n_units
 from verax.common.caching import cached_property
 from verax.common.stages import stage
+from verax.common.texts import percent
 from verax.engines.differences import PairedTally
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
@@ -493,7 +494,7 @@ class Blend(CalibrationMap):
         for method, weight in zip(self.methods, self.weights.tolist(), strict=True):
             shares[method] = shares.get(method, 0.0) + weight
         largest = sorted(shares.items(), key=lambda entry: -entry[1])[:3]
-        return ", ".join(f"{100 * share:.0f}% {method}" for method, share in largest)
+        return ", ".join(f"{percent(share, 0)} {method}" for method, share in largest)
 
 
 def add_blend(trials: Trials) -> Configuration:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from verax._settings import settings
 from verax.common.faces import Record
+from verax.common.texts import percent
 from verax.errors import InputError, passing
 from verax.inference.intervals import Interval
 from verax.scores.naming import METHODS_ELSEWHERE
@@ -166,8 +167,8 @@ class Gain(Record):
             return f"{self.value:z.6f}"
         ends = self.share_interval
         level = f"{100 * ends.confidence:g}% CI"
-        spread = f" ({level} {100 * ends.low:z.1f}% to {100 * ends.high:z.1f}%)" if ends.defined else ""
-        return f"{100 * self.share:z.1f}%{spread}"
+        spread = f" ({level} {percent(ends.low, 1)} to {percent(ends.high, 1)})" if ends.defined else ""
+        return f"{percent(self.share, 1)}{spread}"
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ import numpy as np
 
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.stored import StoredAsJson
-from verax.analyses.words import alike, percent, percent_span, probability, said
+from verax.analyses.words import alike, probability, said
 from verax.common.checks import in_digits
 from verax.common.faces import Hidden
 from verax.common.paths import as_path
+from verax.common.texts import percent, percent_span
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.errors import InputError, Remedy, show
 from verax.inference.findings import Claim, Finding, NextStep, Verdict

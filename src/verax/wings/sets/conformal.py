@@ -15,6 +15,7 @@ from verax.analyses.stored import StoredAsJson, read_stored
 from verax.analyses.unitsums import check_weight
 from verax.common.paths import as_path
 from verax.common.strictjson import number
+from verax.common.texts import percent
 from verax.display.tables import Tabled
 from verax.inference.findings import Claim, Finding, NextStep, WithVerdict
 from verax.inference.intervals import Interval, check_seed
@@ -158,12 +159,12 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
             new, calibration = "rows of new groups", f"the {self.n_groups:,} calibration groups"
         if math.isinf(self.threshold):
             text = (
-                f"With {calibration}, no threshold promises coverage of {self.level:.1%}: every set has all "
-                "classes."
+                f"With {calibration}, no threshold promises coverage of {percent(self.level, 1)}: every set "
+                "has all classes."
             )
             return [Finding(Claim.TOO_FEW, text, step=NextStep("calibrate on more rows"))]
         text = (
-            f"The sets cover {new} with a probability of at least {self.level:.1%}, if these are "
+            f"The sets cover {new} with a probability of at least {percent(self.level, 1)}, if these are "
             f"exchangeable with {calibration}"
         )
         low, high = self.expected_coverage
@@ -173,9 +174,9 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
             return [Finding(Claim.COVERS, f"{text}.", step=step)]
         text += "; 95% of such samples give a coverage of "
         if known.tied:
-            text += f"at least {low:.1%}, and at most {high:.1%} because scores tie at the threshold."
+            text += f"at least {percent(low, 1)}, and at most {percent(high, 1)} because scores tie at the threshold."
         else:
-            text += f"{low:.1%} to {high:.1%}."
+            text += f"{percent(low, 1)} to {percent(high, 1)}."
         return [Finding(Claim.COVERS, text, numbers=numbers, caution=known.caution, step=step)]
 
     # ---- out ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from verax.common.texts import percent
 from verax.display.axes import Axis
 from verax.display.figures import Figure, Sheet, rows_figure
 from verax.display.marks import Bars, Guide, Mark, Points, Ranged, Ranges
@@ -76,7 +77,7 @@ def spans_sheet(spans: Sequence[Any], names: Sequence[str]) -> Sheet:
 
 def spans_figure(spans: Sequence[Any], names: Sequence[str]) -> Figure:
     """The sets of ordered classes, with what happened in and beside them."""
-    rows = [Ranged(f"{span.share:.1%}", np.nan, span.low - 0.5, span.high + 0.5) for span in spans]
+    rows = [Ranged(percent(span.share, 1), np.nan, span.low - 0.5, span.high + 0.5) for span in spans]
     marks: list[Mark] = []
     places = [(y, i, share) for i, span in enumerate(spans) for y, share in enumerate(span.outcomes) if share]
     for inside, name in ((True, "outcomes in it"), (False, "outcomes missed")):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from verax.common.faces import Record
+from verax.common.texts import in_format, percent
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError, passing
 from verax.inference.findings import Claim, Finding, NextStep, WithVerdict, in_brackets, listed
@@ -227,7 +228,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
         return [self._coverage(), self._mean_size(), *self._breakdowns()]
 
     def _coverage(self) -> Finding:
-        share = f"{self.coverage.value:.1%}{in_brackets(self.coverage.interval, percent=True)}"
+        share = f"{percent(self.coverage.value, 1)}{in_brackets(self.coverage.interval, percent=True)}"
         covers, excess = f"The sets cover {share} of the outcomes", self.excess
         numbers = {"coverage": (self.coverage.value, self.coverage.interval)}
         facts: dict[str, Any] = {"numbers": numbers, "caution": self.coverage.interval.caution}
@@ -235,7 +236,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
             return Finding(Claim.SCORE, f"{covers}.", **facts)
         numbers["excess"] = (excess.value, excess.interval)
         facts["level"] = round(1 - self.confidence, 12)
-        claimed, low, high = f"the claimed {self.claimed:.1%}", *excess.interval
+        claimed, low, high = f"the claimed {percent(self.claimed, 1)}", *excess.interval
         if high < 0:
             level = self.claimed if self.level is None else self.level
             step = NextStep(
@@ -259,7 +260,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
     def _breakdowns(self) -> list[Finding]:
         findings = []
         for name, lines in self.flagged.items():
-            some = listed([f"{line.label} ({line.coverage:.1%})" for line in lines], 5)
+            some = listed([f"{line.label} ({percent(line.coverage, 1)})" for line in lines], 5)
             findings.append(
                 Finding(
                     Claim.SUBGROUP,
@@ -346,7 +347,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
         shown = [row for row in rows if row[1] is not None]
 
         def text(row: Any) -> str:
-            return format(row[1].value, row[2])
+            return in_format(row[1].value, row[2])
 
         def ends(row: Any) -> str:
             interval = row[1].interval

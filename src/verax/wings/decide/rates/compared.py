@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from verax.analyses.comparison.sides import partner_of
+from verax.analyses.rates import COMPARED
 from verax.inference.findings import Verdict
 from verax.inputs.handles import Handle
 from verax.wings.decide.rates.points import operating_points
@@ -35,7 +37,8 @@ class ComparedRates:
         return self.points.difference(a, b, self.rate)
 
     def _text(self) -> str:
-        shown = [gap for gap in self.points.differences if gap.rate == self.rate]
+        rates = {self.rate, partner_of(self.rate, COMPARED)}
+        shown = [gap for gap in self.points.differences if gap.rate in rates]
         return repr(replace(self.points, differences=tuple(shown)))
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.rates import Rates, RateShare
 from verax.analyses.units import SamplingUnits, sums_at
+from verax.common.texts import percent
 from verax.inference.effects import cr2, mean_freedom
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.wings.decide.rates.chosen import Aim, Candidates, Chosen, states_of
@@ -115,7 +116,7 @@ class GroupedEvents:
             return cls(math.nan, math.nan, f"that takes at least {_FEWEST} groups, and there are {groups}")
         largest = float(of_groups.max()) / n
         if largest > _MOST:
-            return cls(math.nan, math.nan, f"{100 * largest:.0f}% of them are in one group")
+            return cls(math.nan, math.nan, f"{percent(largest, 0)} of them are in one group")
         level = min(1 - least, 1.0)
         effects = [_effect(scores, weight, codes, of_groups, part) for part in (level, 2 * level)]
         # Where all events have the same score there is nothing to estimate.

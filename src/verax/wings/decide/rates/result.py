@@ -13,7 +13,8 @@ import numpy as np
 from verax.analyses.binary import EventRows, ScannedRows, event_in_words, first_of
 from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.records import Difference, pair_of
-from verax.analyses.rates import RATES
+from verax.analyses.comparison.sides import with_partners
+from verax.analyses.rates import COMPARED, RATES
 from verax.common.faces import Brief, Hidden, Merged
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled, interval_head, stacked
@@ -272,12 +273,18 @@ class OperatingPoints(Tabled, MaySkip):
             if any(math.isnan(value) for value, _ in values.values()):
                 continue
 
-            def gap(a: str, b: str, event: str = event) -> RateDifference:
-                difference = self.difference(a, b, rate, event)
+            def value(name: str, other: str, event: str = event) -> float:
+                return self.point(event, name)[other]
+
+            def corrected(a: str, b: str, other: str, event: str = event) -> RateDifference:
+                difference = self.difference(a, b, other, event)
                 return replace(difference, p_adjusted=min(1.0, len(events) * difference.p_adjusted))
 
             where = f" for {event}" if len(events) > 1 else ""
-            findings += Standings.of_values(values, gap, rate, where=where).findings(lambda *_: None)
+            told = Standings.of_values(values, partial(corrected, other=rate), rate, where=where)
+            findings += with_partners(
+                told.findings(lambda *_: None), rate, COMPARED, value, corrected, list(values)
+            )
         return Verdict(findings, TESTED)
 
     def _frame(self) -> Table:

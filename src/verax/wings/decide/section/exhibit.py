@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.verdicts.which import level_words
-from verax.analyses.words import number, part_of, percent, probability, span
+from verax.analyses.words import number, part_of, probability, span
+from verax.common.texts import percent
 from verax.report.contents import Contents
 from verax.wings.decide.rates.result import OperatingPoint, RateCurve, RateCurves
 from verax.wings.decide.section.analysis import SHOWN, TwoClassCurves

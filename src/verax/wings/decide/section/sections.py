@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from verax.analyses.rates import RATES
-from verax.analyses.words import clean, number, percent
+from verax.analyses.words import clean, number
+from verax.common.texts import percent
 from verax.report.contents import Contents
 from verax.report.figures import Shown
 from verax.report.section import Answered, Placed, Section

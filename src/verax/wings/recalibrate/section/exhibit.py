@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.words import clean, number, percent, title_of, within
+from verax.analyses.words import clean, number, title_of, within
+from verax.common.texts import percent
 from verax.report.contents import Contents
 from verax.wings.recalibrate.records import METHOD_TITLES, Trial
 from verax.wings.recalibrate.section.analysis import Curve, RecalibrationBenefit

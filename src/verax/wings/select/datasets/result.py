@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from verax.analyses.comparison.records import pair_of
+from verax.analyses.comparison.sides import with_partners
 from verax.analyses.comparison.tables import LETTERS, shown_p, signed
 from verax.common.checks import check_choice
 from verax.common.faces import Brief, Hidden
@@ -232,6 +233,19 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         return pair_of(self.differences, a, b, f"; the models are {', '.join(self.names)}")
 
     def _findings(self) -> list[Finding]:
+        # A rate of one side has no partner here: there is one score.
+        values = {model.name: model.mean for model in self.models}
+        return with_partners(
+            self._by_rank(),
+            self.score,
+            (self.score,),
+            lambda model, _: values[model],
+            lambda a, b, _: self.difference(a, b),
+            list(values),
+        )
+
+    def _by_rank(self) -> list[Finding]:
+        """The model with the best mean rank, or the open question."""
         best, other = self.models[:2]
         n = len(self.datasets)
         ranks = f"mean rank {best.mean_rank:.2f}{in_brackets(best.interval)} of {len(self.models)}"

@@ -9,6 +9,7 @@ from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.sides import with_partners
 from verax.analyses.comparison.tables import LETTERS, shown_p, signed
 from verax.common.faces import Hidden
 from verax.display.tables import Column, Table, Tabled, interval_head
@@ -104,7 +105,15 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
             noun="method",
             where=f" over {len(self.folds)} folds",
         )
-        return ranking.findings(lambda *_: None)
+        values = {name: {m.name: m.mean for m in ranked} for name, ranked in self.models.items()}
+        return with_partners(
+            ranking.findings(lambda *_: None),
+            score,
+            self.models,
+            lambda model, name: values[name][model],
+            self.difference,
+            [model.name for model in models],
+        )
 
     def _tested_together(self) -> str:
         return TESTED
