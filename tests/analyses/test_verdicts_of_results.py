@@ -261,3 +261,15 @@ def test_only_what_is_near_one_is_slight(factor, slightly):
     (found,) = (line for line in verdict_of(y, q)[0].findings if line.claim == "risks_too_high")
     assert abs(found.numbers["forecast"] - found.numbers["observed"]) < 0.01
     assert ("slightly" in found.text) == slightly
+
+
+def test_slopes_are_not_slight():
+    """The word is for observed and expected numbers of events that are close, which a slope does not tell."""
+    rng = np.random.default_rng(0)
+    z = 1.5 * rng.normal(size=200_000)
+    y = (rng.random(len(z)) < 1 / (1 + np.exp(-0.97 * z))).astype(int)
+    (found,) = (
+        line for line in verdict_of(y, 1 / (1 + np.exp(-z)))[0].findings if line.claim == "too_extreme"
+    )
+    assert "too extreme (calibration slope 0.97" in found.text
+    assert "slightly" not in found.text

@@ -25,9 +25,9 @@ from verax.inference.estimates import weighted_holm
 from verax.inference.findings import Claim, Finding, Level, NextStep
 from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 
-# Gaps and slopes that are significant and smaller than these are called slight; a gap only if its O:E is in
-# the first range and the interval of that in the second.
-_SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
+# A gap that is significant and smaller than this is called slight if its O:E is in the first range and the
+# interval of that in the second.
+_SLIGHT_GAP = 0.01
 _SLIGHT_RATIO, _SLIGHT_ENDS = (0.9, 1.1), (0.8, 1.25)
 # The miscalibration that tests should be able to see: a gap of claims (of rare outcomes, this part of their
 # share), a slope this far from 1, and this share of the score as miscalibration, each with a power of about
@@ -292,11 +292,10 @@ class _Judge:
             digits = next((d for d in (2, 3, 4) if 1 not in {round(e, d) for e in line.slope_interval}), 2)
             ends = f"{100 * evidence.confidence:g}% CI {span(line.slope_interval, digits)}"
             size = f"calibration slope {number(line.slope, digits)}, {ends}"
-            slightly = "slightly " if abs(line.slope - 1) < _SLIGHT_SLOPE else ""
             side = "too extreme" if line.slope < 1 else "not extreme enough"
             which = f"{self._its} probabilities of {event} are"
             which = "They are also" if told == {event} else which
-            text = f"{which} {slightly}{side} ({size})."
+            text = f"{which} {side} ({size})."
             claim = Claim.TOO_EXTREME if line.slope < 1 else Claim.TOO_TIMID
             numbers = {"slope": (line.slope, line.slope_interval)}
             findings.append(self._finding(claim, text, f"slope {i}", numbers, event))
