@@ -31,7 +31,7 @@ def test_two_logs_are_compared_by_question(tmp_path):
     assert list(found["files"]) == ["openai/gpt-4o", "openai/o3"]
     (pair,) = found["comparison"]["differences"]["grade"]
     # 3 of 16 answers differ; the two epochs of a question are one group of 8.
-    assert (pair["difference"], pair["freedom"]) == (pytest.approx(-3 / 16), 7)
+    assert (pair["difference"], pair["freedom"]) == (pytest.approx(3 / 16), 7)
     said = verax("compare", f"new={one}", f"old={two}").stdout
     assert "new: grades: choice of an Inspect log; model: openai/gpt-4o; task: mmlu" in said
     assert "16 rows, 8 groups" in said
