@@ -174,7 +174,8 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
             return [Finding(Claim.COVERS, f"{text}.", step=step)]
         text += "; 95% of such samples give a coverage of "
         if known.tied:
-            text += f"at least {percent(low, 1)}, and at most {percent(high, 1)} because scores tie at the threshold."
+            text += f"at least {percent(low, 1)}, "
+            text += f"and at most {percent(high, 1)} because scores tie at the threshold."
         else:
             text += f"{percent(low, 1)} to {percent(high, 1)}."
         return [Finding(Claim.COVERS, text, numbers=numbers, caution=known.caution, step=step)]
