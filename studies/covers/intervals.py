@@ -20,6 +20,7 @@ MEASURED = {
     "DeferralLine.cost_interval": "rows kept: cost",
     "DeferralLine.saved_interval": "rows kept: saving",
     "Difference.interval": "skewed groups:",
+    "EventRatio.interval": "observed to expected: coverage",
     "EventCurve.interval": "decision curves: Murphy interval",
     "Gain.interval": "recalibration: gain",
     "Gain.share_interval": "recalibration: share",

@@ -6,7 +6,7 @@ standard deviation over the samples of a design.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,8 +17,11 @@ from scipy.stats import norm
 import verax as vx
 from covers.claims import Measure, claim, share_of
 from verax.inference.estimated import ShareEstimate
+from verax.inference.intervals import FewGroups
 
 ORACLE = 2 * 1.959963984540054
+# The share of right rows of sites of another kind.
+_OTHER = 0.5
 
 
 def in_groups(groups: int, mean: float, kind: str) -> np.ndarray:
@@ -50,6 +53,10 @@ class Sites:
         The distribution of the shares of sites: "beta", or "logit" for normal logits.
     weighted : bool
         Whether rows have exponential weights, which say nothing of the outcome.
+    other : float
+        The chance that a site is of another kind, with a share of 0.5.
+    few : "unseen" or None
+        What is assumed of groups.
     """
 
     share: float
@@ -59,13 +66,21 @@ class Sites:
     sizes: str = "equal"
     law: str = "beta"
     weighted: bool = False
+    other: float = 0.0
+    few: FewGroups = None
 
     def __str__(self) -> str:
         weights = ", with weights" if self.weighted else ""
+        other = f", {100 * self.other:g} % of another kind" if self.other else ""
         return (
             f"{self.groups} groups of {self.mean} ({self.sizes}), share {self.share:g}, correlation "
-            f"{self.alike:g} ({self.law}){weights}"
+            f"{self.alike:g} ({self.law}){weights}{other}"
         )
+
+    @property
+    def truth(self) -> float:
+        """The share over sites of both kinds."""
+        return self.share + self.other * (_OTHER - self.share)
 
     @cache  # noqa: B019
     def scale(self) -> float:
@@ -89,6 +104,9 @@ class Sites:
 
     def of_sites(self, rng: np.random.Generator) -> np.ndarray:
         """The share of right rows of each site."""
+        if self.other:
+            alone = replace(self, other=0.0).of_sites(rng)
+            return np.where(rng.random(self.groups) < self.other, _OTHER, alone)
         if self.alike == 0:
             return np.full(self.groups, self.share)
         if self.law == "logit":
@@ -115,7 +133,7 @@ class Sites:
                 kish = w.sum() ** 2 / (w @ w)
                 variance = float(((w * (hit - share)) ** 2).sum() / w.sum() ** 2)
                 n = float(ShareEstimate.of_rows(share, kish, variance, len(w)).shares.n)
-            known = ShareEstimate.over_groups([(right, weight)], n, self.groups)
+            known = ShareEstimate.over_groups([(right, weight)], n, self.groups, self.few)
             found.append((right.sum() / weight.sum(), *known.interval(0.95)))
         return np.array(found)
 
@@ -155,7 +173,7 @@ def of_sites(design: Sites, what: str) -> Measure:
     """A claim about the sites of a design."""
 
     def measure(replications: int, seed: int) -> tuple[float, float]:
-        return measured(design.samples(replications, seed), design.share, what)
+        return measured(design.samples(replications, seed), design.truth, what)
 
     return measure
 
@@ -165,6 +183,23 @@ for design in SITES:
     claim(f"shares over groups: width, {design}", 0.95, 2.0, of_sites(design, "width"), 2000)
 for design in BEYOND:
     claim(f"shares over groups: too alike, {design}", 0.8, 0.97, of_sites(design, "coverage"), 2000)
+
+# Where a quarter of a group may be unlike all that were seen; with sites of a kind that is often not seen.
+UNSEEN = [
+    Sites(0.9, 0.05, 12, 150),
+    Sites(0.97, 0.0, 20, 250, "ranked"),
+    Sites(0.7, 0.1, 8, 300, law="logit"),
+    Sites(0.95, 0.02, 12, 150, other=0.05),
+    Sites(0.95, 0.02, 25, 100, other=0.04),
+    Sites(0.95, 0.02, 60, 60, other=0.02),
+]
+for design in UNSEEN:
+    stated = replace(design, few="unseen")
+    claim(f"shares with unseen groups: coverage, {design}", 0.93, 1.0, of_sites(stated, "coverage"), 2000)
+    claim(f"shares with unseen groups: width, {design}", 0.95, 50.0, of_sites(stated, "width"), 2000)
+    if design.other:
+        assumed = of_sites(design, "coverage")
+        claim(f"shares with unseen groups: coverage as assumed otherwise, {design}", 0.0, 1.0, assumed, 2000)
 
 
 # ---- shares of rows ----------------------------------------------------------------------------
