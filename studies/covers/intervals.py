@@ -38,7 +38,6 @@ MEASURED = {
     "RankScore.interval": "slopes and ranks: AUC,",
     "Rate.interval": "rates: sensitivity",
     "RatedMean.interval": "raters: loss",
-    "EventRatio.interval": "subgroups: O:E",
     "RateCurve.band": "rates: ROC band",
     "RateCurve.interval": "rates: sensitivity",
     "RateCurve.x_interval": "rates: specificity",
