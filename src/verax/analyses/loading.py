@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
-from verax.analyses.cards.container import CARD, not_saved, read_summaries
+from verax.analyses.cards.container import CARD, not_saved, parts_in, read_summaries
+from verax.analyses.cards.fingerprints import Fingerprint
 from verax.analyses.cards.listcard import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.idkeys import kept_key, tag_of
@@ -51,7 +52,9 @@ class MergingCard(Protocol):
     """A card that a file holds: those of parts merge."""
 
     def merge(self, other: Self, /) -> Self: ...
-    def save(self, path: Path, /) -> None: ...
+    def _save(self, path: Path, parts: Sequence[Fingerprint], /) -> None: ...
+    @property
+    def _fingerprint(self) -> Fingerprint: ...
 
 
 class SavedCard(NamedTuple):
@@ -103,6 +106,11 @@ def merged_card(paths: Iterable[str | Path]) -> SavedCard:
         except VeraxError as error:
             raise VeraxError(f"{first} and {path} cannot be merged: {error}") from None
     return SavedCard(kind, merged)
+
+
+def parts_of(path: str | Path) -> list[Fingerprint]:
+    """The parts of the rows of a file: those that were merged into it, or all its rows as one."""
+    return parts_in(path) or [saved_card(path).card._fingerprint]
 
 
 def _mixture(by_kind: dict[str, str | Path]) -> VeraxError:

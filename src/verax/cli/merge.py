@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from verax.analyses.cards.container import CARD, has_old_accuracy
+from verax.analyses.cards.fingerprints import Fingerprint, refuse_repeats, repeats_among
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.rows import check_whole
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.loading import merged_card
+from verax.analyses.loading import merged_card, parts_of
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.cards import write_report
@@ -32,7 +33,7 @@ _EXAMPLES = """Examples: `verax merge monday.verax tuesday.verax`,
 
 @dataclass(frozen=True)
 class Merging:
-    """The files that `verax merge` was asked to merge, and its options."""
+    """The files that `verax merge` was asked to merge, its options, their parts, and notes on repeats."""
 
     files: list[Path]
     require: list[str] | None
@@ -40,6 +41,8 @@ class Merging:
     save: Path | None
     html: Path | None
     as_json: bool
+    parts: list[Fingerprint]
+    repeats: list[str]
 
 
 @app.command(epilog=_EXAMPLES)
@@ -51,20 +54,27 @@ def merge(
     require_interval: Strictly = False,
     save: options.Save = None,
     html: options.Html = None,
+    allow_repeats: Annotated[
+        bool, typer.Option("--allow-repeats", help="Count a part that is in several files each time.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Merge saved results into one scorecard for all rows.
 
     Parts are saved by `verax evaluate --save` and `verax toplist --save`, or by `card.save` and a `Tally` in
-    Python. The order of the files does not matter. No row may be in two of them. For --html every part must
-    have been saved with a report of its own (`verax evaluate --save --html`), with the same options.
+    Python. The order of the files does not matter. No row may be in two of them: files that hold the same
+    part, also in what was merged before, are refused. For --html every part must have been saved with a
+    report of its own (`verax evaluate --save --html`), with the same options.
     """
     kind, card = merged_card(files)
+    by_file = [(str(file), parts_of(file)) for file in files]
+    notes = refuse_repeats(repeats_among(by_file), allowed=allow_repeats)
+    parts = [part for _, of_file in by_file for part in of_file]
     show_merged: Any = _show
     if kind != CARD:
         wing, declared = cards()[kind]
         show_merged = wing.at(declared.shows)
-    show_merged(card, Merging(files, require, require_interval, save, html, as_json))
+    show_merged(card, Merging(files, require, require_interval, save, html, as_json, parts, notes))
 
 
 def _show(card: Scorecard, asked: Merging) -> None:
@@ -76,12 +86,12 @@ def _show(card: Scorecard, asked: Merging) -> None:
     check_whole(card, _first_names(files, " + "))
     lists = isinstance(card, ListCard)
     bounds = read_bounds(asked.require, strictly=asked.require_interval, ordered=card.ordered, lists=lists)
-    notes = _notes(files) if lists else []
+    notes = [*asked.repeats, *(_notes(files) if lists else [])]
     for bound in bounds:
         check_on_sums(bound, card)
     checks = [bound.hold(card) for bound in bounds]
     if asked.save is not None:
-        merge_saved(files, card, asked.save)
+        merge_saved(files, card, asked.save, asked.parts)
     verdict = None if asked.html is None else _report_on_all(asked.html, files, card)
     result: dict[str, Any] = {
         "files": [str(file) for file in files],

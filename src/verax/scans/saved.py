@@ -8,6 +8,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
+from verax.analyses.cards.fingerprints import Fingerprint
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.grades import grade_scale
 from verax.common.idkeys import storing_ids
@@ -104,14 +105,16 @@ class SavedHandle(Handle):
             remedies=[Remedy("Run the analysis with the same settings and names of models before saving.")],
         )
 
-    def save(self, path: str | Path, card: Scorecard | None = None) -> None:
+    def save(
+        self, path: str | Path, card: Scorecard | None = None, parts: Sequence[Fingerprint] = ()
+    ) -> None:
         """Merge the summaries that all files have into one file, with their card."""
         if card is None:
             super().save(path)
             return
         about = About.of(self, self.n_rows or 0, self._skipped)
         with storing_ids():
-            merged(list(self._shards.values()), about).write(path, card)
+            merged(list(self._shards.values()), about).write(path, card, parts)
 
 
 def _left_out(abouts: Sequence[About]) -> Skipped | None:
@@ -123,12 +126,14 @@ def _left_out(abouts: Sequence[About]) -> Skipped | None:
     return Skipped(together.n_given, together.count, (), together.reasons)
 
 
-def merge_saved(paths: Sequence[Path], card: Scorecard, path: Path) -> None:
+def merge_saved(
+    paths: Sequence[Path], card: Scorecard, path: Path, parts: Sequence[Fingerprint] = ()
+) -> None:
     """Merge what saved files have in common into one file with their card; cards alone give a card."""
     if all(map(holds_shard, paths)):
-        SavedHandle(paths).save(path, card)
+        SavedHandle(paths).save(path, card, parts)
     else:
-        card.save(path)
+        card._save(path, parts)
 
 
 def opened(source: object, options: ScanOptions) -> Handle | None:

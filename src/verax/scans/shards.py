@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from verax.analyses.cards.container import CARD, not_saved, read_summaries, write_summaries
+from verax.analyses.cards.fingerprints import Fingerprint
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError, dump, load, refusing
@@ -154,14 +155,14 @@ class Shard:
         names = [name for name in stored if _without_place(name) == _FORMER]
         return cls(about, stored, _joined(map(_former_of, map(stored.pop, names))))
 
-    def write(self, path: str | Path, card: Scorecard | None) -> None:
-        """Write it to a file, with its card."""
+    def write(self, path: str | Path, card: Scorecard | None, parts: Sequence[Fingerprint] = ()) -> None:
+        """Write it to a file, with its card and the parts that were merged into it."""
         entries = {_ABOUT: self.about.to_bytes(), **self.summaries}
         if card is not None:
             entries[CARD] = card.to_bytes()
         if self.former:
             entries[_FORMER] = dump(_FORMER, {_FORMER: dict(sorted(self.former.items()))})
-        write_summaries(path, entries)
+        write_summaries(path, entries, parts)
 
     @cached_property
     def names(self) -> set[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from verax._version import __version__
+from verax.analyses.cards.fingerprints import Fingerprint
 from verax.common.packing import dump, load, refusing
 from verax.common.paths import as_path, check_regular
-from verax.common.stored import mapping, read_bytes, text
+from verax.common.stored import mapping, read_bytes, text, whole
 from verax.display.writing import written
 from verax.errors import InputError
 
@@ -20,9 +21,16 @@ CARD = "card"
 _EDITION = 2
 
 
-def write_summaries(path: str | Path, summaries: Mapping[str, bytes]) -> None:
-    """Write summaries, each as its bytes, to a file; whole or not at all."""
-    stored = dump(_KIND, {"verax": __version__, "edition": _EDITION, "summaries": dict(summaries)})
+def write_summaries(
+    path: str | Path, summaries: Mapping[str, bytes], parts: Sequence[Fingerprint] = ()
+) -> None:
+    """Write summaries, each as its bytes, to a file; whole or not at all. `parts` were merged into them."""
+    about = {
+        "verax": __version__,
+        "edition": _EDITION,
+        **({"parts": list(map(tuple, parts))} if parts else {}),
+    }
+    stored = dump(_KIND, {**about, "summaries": dict(summaries)})
     with written(path) as new:
         new.write_bytes(stored)
 
@@ -37,6 +45,13 @@ def read_summaries(path: str | Path) -> dict[str, bytes]:
             return {text(name): read_bytes(summary) for name, summary in mapping(values["summaries"]).items()}
     except InputError as error:
         raise not_saved(path, error) from None
+
+
+def parts_in(path: str | Path) -> list[Fingerprint]:
+    """The parts that were merged into a file; none for a file of one part."""
+    stored = load(as_path(path).read_bytes(), _KIND).get("parts", [])
+    with refusing("is missing or of another type"):
+        return [Fingerprint(text(digest), whole(n_rows)) for digest, n_rows in stored]
 
 
 def has_old_accuracy(path: str | Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
 
 from verax.analyses.cards.container import CARD, write_summaries
+from verax.analyses.cards.fingerprints import Fingerprint, fingerprint_of_card
 from verax.analyses.cards.lines import CardLine, KnownMeasures, line_numbers
 from verax.analyses.cards.stored import card_fields, card_values, metrics_of
 from verax.analyses.cards.table import CardTable
@@ -180,11 +181,24 @@ class Scorecard(CardTable, MaySkip):
             How groups are named: by digests with the key of this user (the default), which parts need to be
             merged by groups; by their names; or not at all, so that no other part can be merged by groups.
         """
+        self._save(path, (), ids)
+
+    def _save(
+        self,
+        path: str | Path,
+        parts: Sequence[Fingerprint],
+        ids: Literal["keyed", "plain", "none"] | None = None,
+    ) -> None:
+        """Save the card, with the parts that were merged into it."""
         known = self.known_measures
         measures = {"measures": KnownMeasures(known, self.verdict).to_values()} if known else {}
         with storing_ids(ids):
             values = card_values(self, self.skipped)
-        write_summaries(path, {CARD: dump(self.kind, {**values, **measures})})
+        write_summaries(path, {CARD: dump(self.kind, {**values, **measures})}, parts)
+
+    @property
+    def _fingerprint(self) -> Fingerprint:
+        return fingerprint_of_card(self)
 
     @property
     def _group_labels(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.cards.container import write_summaries
+from verax.analyses.cards.fingerprints import Fingerprint, fingerprint_of
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
 from verax.common.faces import Hidden
@@ -176,8 +177,22 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         path : str or path
             The file; `.verax` is the usual ending.
         """
+        self._save(path)
+
+    def _save(self, path: str | Path, parts: Sequence[Fingerprint] = ()) -> None:
+        """Save the card, with the parts that were merged into it."""
         with storing_ids():
-            write_summaries(path, {_ENTRY: self._tally.to_bytes()})
+            write_summaries(path, {_ENTRY: self._tally.to_bytes()}, parts)
+
+    @property
+    def _fingerprint(self) -> Fingerprint:
+        of_subgroups = (cards for _, cards in sorted(self.subgroups.items()))
+        parts = [
+            by_label[label] for by_label in (self.tasks, *of_subgroups) for label in sorted(by_label, key=str)
+        ]
+        sums = [(c.answers.asked, c.answers.graded, c.mean, c.deviation) for c in (self, *parts)]
+        confidences = [] if self.card is None else [int(self.card._fingerprint.digest[:12], 16)]
+        return fingerprint_of(self.answers.asked, [*sums, *confidences])
 
     @property
     def _group_labels(self) -> Any:

@@ -23,13 +23,17 @@ def show_merged(card: GradeCard, asked: Merging) -> None:
     checks = hold_grades(bounds, card, None)
     files = [str(file) for file in asked.files]
     if asked.save is not None:
-        card.save(asked.save)
+        card._save(asked.save, asked.parts)
     if asked.html is not None:
         save_grade_page(card, asked.html, source=", ".join(files), verdicts=[str(check) for check in checks])
-    result: dict[str, Any] = {"files": files, "grades": card.to_dict(stored=False), "notes": card.notes}
+    result: dict[str, Any] = {
+        "files": files,
+        "grades": card.to_dict(stored=False),
+        "notes": [*asked.repeats, *card.notes],
+    }
     show(
         result,
-        card_texts(card),
+        [*card_texts(card), *(f"Note: {note}" for note in asked.repeats)],
         as_json=asked.as_json,
         verdict=card.verdict,
         checks=checks,
