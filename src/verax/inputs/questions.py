@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.common.ids import numbered as numbered_ids
 from verax.common.ids import repeated
+from verax.common.times import by_value
 from verax.errors import InputError, Offenders, Remedy, join, passing, show
 from verax.inputs.arrays import Array, Bools, Floats, Ints, to_array, to_host
 from verax.inputs.groups import missing
@@ -313,9 +314,9 @@ def how_long(ids: Array, times: Array, closes: Array, source: str = "") -> Float
 
 def _numbers(given: Array, argument: str) -> Floats:
     """Times as numbers; dates in days."""
-    values = given.astype("datetime64[us]") if given.dtype.kind in "OUM" else given
+    values, _ = by_value(given, argument)
     if values.dtype.kind == "M":
-        values = values.astype(np.int64) / 8.64e10
+        values = values.astype("datetime64[us]").astype(np.int64) / 8.64e10
     numbers = np.asarray(values, float)
     if not np.isfinite(numbers).all():
         raise InputError("must be a time in every row", argument=argument, kind="missing")

@@ -118,7 +118,8 @@ class Periods:
                 )
             return np.floor(times / self.span) * self.span
         moments = moments_of(times, (Remedy("Pass a width for times that are numbers, such as period=100."),))
-        if self.zone is not None:
+        # A calendar day is the same day in every zone.
+        if self.zone is not None and times.dtype != "datetime64[D]":
             moments = local(moments, self.zone)
         span: Any = self.span
         starts = start_of(moments, span)

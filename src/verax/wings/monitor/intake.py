@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from verax.common.times import alike, with_zones
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown, not_scanned
@@ -96,7 +98,7 @@ def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple
     labels = {TIME: time if np.ndim(time) else np.full(n_rows, time), **by_name}
     columns = {}
     for name, column in labels.items():
-        values = to_host(to_array(column, name)[0])
+        values = to_host(to_array(with_zones(column), name)[0])
         if values.shape != (n_rows,):
             raise InputError(
                 f"must have one value per row, {n_rows:,}",
@@ -137,6 +139,15 @@ def in_order(steps: Breakdown, *last: Any) -> list[Any]:
     return sorted(times)
 
 
+def one_kind(steps: Breakdown, last: Any) -> Breakdown:
+    """The steps with times of one kind: a day among moments, here or before, is its midnight."""
+    *times, _ = alike([*steps.by_label, last])
+    if times == list(steps.by_label):
+        return steps
+    pairs = zip(times, steps.by_label.values(), strict=True)
+    return reduce(Breakdown.merge, (Breakdown({time: sums}) for time, sums in pairs))
+
+
 def _by_number(text: str) -> list[tuple[str, int]]:
     """A key that sorts texts by the numbers in them."""
     pieces = re.split(r"(\d+)", text)
@@ -146,6 +157,7 @@ def _by_number(text: str) -> list[tuple[str, int]]:
 def check_times(steps: Breakdown, last: Any, *, closed: bool = False) -> None:
     """Refuse times before the last one, and rows of a step that is closed."""
     try:
+        steps = one_kind(steps, last)
         times = in_order(steps, last)
         early = [time for time in times if time < last]
         again = last in times

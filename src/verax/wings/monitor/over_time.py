@@ -14,6 +14,7 @@ from verax.analyses.parts import faults_in, probabilities, scaled, seen, with_fa
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums
 from verax.common.checks import check_choice
 from verax.common.faces import Worded
+from verax.common.times import with_zones
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.errors import InputError, Remedy, passing, show
 from verax.inference.findings import Claim, Finding, WithVerdict, in_brackets
@@ -304,8 +305,8 @@ def over_time(
 
 
 def _given_times(time: object) -> Any:
-    """The time of each row, as a date, datetime, number or text."""
-    values = to_host(to_array(time, "time")[0])
+    """The time of each row."""
+    values = to_host(to_array(with_zones(time), "time")[0])
     if values.ndim != 1:
         raise InputError(
             "must be a time for each row", argument="time", kind="type", found=f"it is {show(time)}"
@@ -378,7 +379,7 @@ class _PeriodRecipe(Recipe[Breakdown], cases=True):
 def periods_of(times: Any, every: Every | None) -> Any:
     """The period of each time; dates and datetimes as texts, which are the same in every part.
 
-    >>> periods_of(np.array(["2026-03-05", "2026-12-31T23:00"]), "quarter").tolist()
+    >>> periods_of(np.array(["2026-03-05T12:00", "2026-12-31T23:00"]), "quarter").tolist()
     ['2026-Q1', '2026-Q4']
     >>> periods_of(np.array(["2026-03-05", "2026-03-09"]), "week").tolist()
     ['2026-03-02', '2026-03-09']

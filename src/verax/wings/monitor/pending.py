@@ -16,6 +16,7 @@ from verax.common.hashing import label_hash
 from verax.common.ids import id_text, name_hash
 from verax.common.specs import Array
 from verax.common.summaries import Summary, merges
+from verax.common.times import read_again
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
 from verax.inputs.handles import Part, Recipe
@@ -389,7 +390,8 @@ class Pending:
         """The stored state."""
         pending = cls()
         columns = (
-            *(from_values(values), values["claimed"].tolist(), values["steps"].tolist(), values["times"]),
+            *(from_values(values), values["claimed"].tolist(), values["steps"].tolist()),
+            read_again(values["times"]),
             *(map(tuple, values["by"]), values["groups"], values["weights"]),
         )
         rows = (Waiting(*row) for row in zip(*columns, strict=True))

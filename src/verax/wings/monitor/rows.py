@@ -22,6 +22,7 @@ from verax.wings.monitor.intake import (
     kind_of,
     labels_of,
     named_labels,
+    one_kind,
 )
 from verax.wings.monitor.pending import NamesRecipe, RowNames
 from verax.wings.monitor.state import State
@@ -53,6 +54,7 @@ def observed(
         settings.unit,
         state.joins,
         state.own_periods if state.undecided else None,
+        zone=settings.zone,
     )
     of_names = NamesRecipe(recipe.model, kind.classes, state.pending.has_former) if named else None
     summed = _Summed.of(handle if part is None else part, recipe, of_names)
@@ -71,8 +73,10 @@ def observed(
 
 def take_in(state: State, steps: Breakdown) -> None:
     """Take in the sums of one or more time steps."""
+    last = state.periods[-1].time if state.periods else None
+    steps = one_kind(steps, last)
     if state.periods:
-        check_times(steps, state.periods[-1].time)
+        check_times(steps, last)
     for time in in_order(steps):
         state.take(time, steps[time])
 

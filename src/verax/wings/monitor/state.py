@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from verax.common.packing import dump, load, refusing
+from verax.common.times import read_again
 from verax.inputs.breakdown import Breakdown
 from verax.scores.registry import name_of
 from verax.wings.monitor.alarms import alarm_at
@@ -229,12 +230,23 @@ class State:
                 int(values.get("late", 0)),
                 bool(values.get("renewed", by_step and values["capital"] is not None)),
             )
+            state._read_times()
             for period in state.periods[:-1]:
                 state.dependence.note(period.whole)
             if values["capital"] is not None and not by_step:
                 state.ledger = state.new_ledger()
                 state.ledger.restore(values["capital"])
         return state
+
+    def _read_times(self) -> None:
+        """Give all times their canonical form, which texts of 0.3 did not have."""
+        stored = [period.time for period in self.periods]
+        times = dict(zip(stored, read_again(stored), strict=True))
+        self.periods = [replace(period, time=times[period.time]) for period in self.periods]
+        if self.alarm is not None:
+            self.alarm = replace(self.alarm, time=times.get(self.alarm.time, self.alarm.time))
+        if self.open is not None:
+            self.open = Breakdown({times.get(time, time): sums for time, sums in self.open.by_label.items()})
 
 
 def _renews(told: dict[str, Any]) -> bool:

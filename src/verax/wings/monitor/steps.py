@@ -19,6 +19,7 @@ from verax.common.ids import name_hash
 from verax.common.specs import Whole
 from verax.common.spelling import LATER
 from verax.common.summaries import Summary, merges, same_names
+from verax.common.times import Kind, by_value, refuse_ambiguous
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.stats import RowStatistic
 from verax.engines.sums import Sum, Sums
@@ -30,7 +31,7 @@ from verax.inputs.handles import Gathering, Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
 from verax.scores.base import Rule, losses_of
-from verax.wings.monitor.calendars import Periods, moments_of
+from verax.wings.monitor.calendars import Periods
 from verax.wings.monitor.loops import BINS
 
 Unit = Literal["row", "group", "time"]
@@ -55,7 +56,6 @@ _DATED = re.compile(
     r"|august|september|october|november|december)\.?([\W\d_]|$)",
     re.IGNORECASE,
 )
-_ISO = re.compile(r"\d{4}-\d\d-\d\d")
 # Runs of rows of one cell are summed one by one if they have at least this length on average.
 _LONG = 256
 
@@ -150,6 +150,8 @@ class StepRecipe(Recipe[Breakdown]):
         How times that rows have to themselves are joined; None if it is known that they are steps.
     left_out : tuple of int
         Hashes of the names of rows that were taken in before.
+    zone : str or None
+        The time zone of the calendar; times are then in UTC.
     """
 
     model: str
@@ -162,6 +164,7 @@ class StepRecipe(Recipe[Breakdown]):
     periods: Periods | None = None
     own: Periods | None = None
     left_out: tuple[int, ...] = field(default=(), metadata=LATER)
+    zone: str | None = field(default=None, metadata=LATER)
 
     def gathering(self) -> Gathering[Breakdown]:
         """Add up parts, touching only the steps that a part has rows of."""
@@ -193,7 +196,9 @@ class StepRecipe(Recipe[Breakdown]):
 
     def steps_of(self, part: Part) -> Groups:
         """The time step of each row."""
-        times, n = in_plain_times(part.by[self.time]), part.n_rows
+        (times, kind), n = _plain(part.by[self.time]), part.n_rows
+        if self.zone is None:
+            refuse_ambiguous(times, kind)
         if self.periods is not None:
             return _times(self.periods.of(times), n)
         steps = _times(times, n)
@@ -281,17 +286,8 @@ def has_own_times(codes: Ints, cases: Ints | None) -> bool:
 
 
 def of_calendar(times: Any) -> bool:
-    """Whether times are dates or datetimes, or ISO texts of them."""
-    if times.dtype.kind in "iufM":
-        return bool(times.dtype.kind == "M")
-    # A text such as "2026" may be any number.
-    if not all(isinstance(time, str) and _ISO.match(time) for time in times.tolist()):
-        return False
-    try:
-        moments_of(times)
-    except InputError:
-        return False
-    return True
+    """Whether times in canonical form are days or moments."""
+    return bool(times.dtype.kind == "M")
 
 
 def refuse_own(steps: Groups) -> Groups:
@@ -544,16 +540,15 @@ def _times(values: Any, n_rows: int) -> Groups:
 
 
 def in_plain_times(column: Any) -> Any:
-    """Times as dates, datetimes, numbers or texts, which files can store."""
-    values = np.asarray(column)
-    if values.dtype.kind == "O" and len(values) and all(isinstance(value, date) for value in values.tolist()):
-        values = values.astype("datetime64[us]")
+    """Times as days, moments, numbers or texts, which files can store."""
+    return _plain(column)[0]
+
+
+def _plain(column: Any) -> tuple[Any, Kind]:
+    """Times in canonical form, and their kind; those without an order are refused."""
+    values, kind = by_value(column)
     _check_times(values)
-    if values.dtype.kind != "M":
-        return values
-    exact = values.astype("datetime64[us]")
-    days = exact.astype("datetime64[D]")
-    return days if bool((days == exact).all()) else exact
+    return values, kind
 
 
 def _check_times(values: Any) -> None:
