@@ -730,8 +730,10 @@ def test_texts_without_an_order_are_refused():
 
 def test_texts_in_order_are_times():
     monitor = vx.Monitor(0.5)
-    for time in ("2026-01-09", "2026-01-10", "2026-01-10T08:00"):
+    for time in ("2026-01-09", "2026-01-10", "2026-01-11T00:00"):
         monitor.update([0, 1], [0.2, 0.8], time=time)
+    with pytest.raises(vx.InputError, match="of one kind"):
+        monitor.update([0, 1], [0.2, 0.8], time="2026-01-11T08:00")
     with pytest.raises(vx.InputError, match="looks like a date"):
         monitor.update([0, 1], [0.2, 0.8], time="2026-01-9")
 
