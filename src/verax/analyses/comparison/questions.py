@@ -397,7 +397,7 @@ def compare_grades(
     >>> grades = {"a": [1, 1, 1, 0, 1], "b": [1, 0, None, 0, 1]}
     >>> found = vx.compare_grades(grades, ids=["q1", "q2", "q3", "q4", "q5"])
     >>> found.n_rows, found.difference("a", "b").difference, found.gap_bounds["grade"][0].high
-    (4, -0.25, -0.2)
+    (4, 0.25, 0.4)
     """
     check_choice("invalid", invalid, ("raise", "skip"))
     check_choice("method", method, get_args(Method))
