@@ -338,7 +338,7 @@ def test_what_losses_of_jax_refuse(jax64):
         JaxLoss("rps")(np.zeros((3, 1)), np.array([0, 1, 1]))
     with pytest.raises(vx.InputError, match=r"`target` must have the shape \(3,\)"):
         JaxLoss("rps")(z, np.array([0, 1]))
-    with pytest.raises(vx.RuleError, match="only on which class"):
+    with pytest.raises(vx.errors.RuleError, match="only on which class"):
         JaxLoss("zero_one")
     with pytest.warns(RuntimeWarning, match="There is no row to score"):
         assert math.isnan(JaxLoss("rps", ignore_index=-1)(z, np.full(3, -1)))

@@ -230,10 +230,10 @@ def test_a_flipped_digit_does_not_load(tmp_path):
     for i in places[:: len(places) // 60]:
         file.write_text(text[:i] + str((int(text[i]) + 1) % 10) + text[i + 1 :])
         with pytest.raises(vx.InputError, match=r"checksum differs|its version is"):
-            vx.Recalibration.load(file)
+            vx.results.Recalibration.load(file)
     file.write_text(text.replace('"checksum"', '"Checksum"'))
     with pytest.raises(vx.InputError, match="its checksum is missing"):
-        vx.Recalibration.load(file)
+        vx.results.Recalibration.load(file)
     # The layout of JSON does not matter.
     file.write_text(json.dumps(json.loads(text), indent=8))
-    assert vx.Recalibration.load(file).method == "temperature"
+    assert vx.results.Recalibration.load(file).method == "temperature"

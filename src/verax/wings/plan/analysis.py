@@ -117,7 +117,7 @@ def plan(
     >>> new = np.clip(old + 0.02 * rng.normal(0, 1, 200), 0.01, 0.99)
     >>> found = vx.plan(y, {"old": old, "new": new}, rule="brier", difference=0.002)
     >>> found.rows
-    1275
+    1529
     """
     check_confidence(confidence)
     check_number("power", power, "must lie between 0 and 1", lambda p: 0 < p < 1)
