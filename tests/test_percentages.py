@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import verax as vx
@@ -70,3 +71,4 @@ def test_a_share_reads_0_only_if_it_is_zero(share):
     assert not zero.fullmatch(low)
     assert not zero.fullmatch(high)
     assert [in_format(0.0, ".1%"), percent(0.0), percent(0.0, 0)] == ["0.0%", "0%", "0%"]
+    assert not zero.fullmatch(in_format(np.float32(share), ".1%"))

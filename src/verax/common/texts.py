@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from numbers import Real
 from typing import Any
 
 # Control characters, marks that are not seen or change the direction of text, line separators, and lone
@@ -102,7 +103,7 @@ def in_format(value: Any, spec: str) -> str:
     >>> in_format(0.0004, ".1%"), in_format(-0.25, "+.0%"), in_format(1.5, ".2f")
     ('0.04%', '−25%', '1.50')
     """
-    if not spec.endswith("%") or not isinstance(value, (int, float)):
+    if not spec.endswith("%") or not isinstance(value, Real):
         return format(value, spec)
     sign, _, digits = spec.removesuffix("%").replace("z", "").partition(".")
-    return percent(value, int(digits or 6), sign)
+    return percent(float(value), int(digits or 6), sign)
