@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -435,7 +436,8 @@ def measure(
     step = 50
     tasks = [(name, i, min(i + step, replications)) for name in names for i in range(0, replications, step)]
     found: dict[str, list[list[Seen]]] = {name: [] for name in names}
-    with ProcessPoolExecutor(processes) as pool:
+    # Processes begin anew: forks of one with threads may hang.
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         true = dict(pool.map(true_values, names, [family] * len(names)))
         for name, drawn in pool.map(samples, *zip(*tasks, strict=True), [family] * len(tasks)):
             found[name] += drawn

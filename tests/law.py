@@ -314,7 +314,7 @@ def saved(asked: Asked, given: Given, folder: Path) -> Any:
     for i, part in enumerate((table.slice(0, half), table.slice(half))):
         shard = vx.scan(asked.open(part, given), record="a" if asked.models == 1 else True)
         asked.of_handle(shard)
-        shard.save(folder / f"{i}.verax")
+        shard.save(folder / f"{i}.verax", ids="plain")
     return asked.of_handle(vx.scan([folder / "0.verax", folder / "1.verax"]))
 
 

@@ -9,7 +9,7 @@ import demofiles
 from pages import DOCS, PAGES, ROOT, blocks, name_of, typed
 
 # Programs of these pages are run by `adapters/test_training_page.py`, `scans/test_spark.py` and below.
-PROGRAMS = {"README.md": 1, "docs/guide/ordered.md": 1, "docs/guide/scale.md": 3, "docs/guide/training.md": 2}
+PROGRAMS = {"README.md": 1, "docs/guide/ordered.md": 1, "docs/guide/scale.md": 3, "docs/guide/training.md": 3}
 # Settings of other programs, checked in `test_repository.py`; citations; and what installs or starts verax.
 OTHERS = {"yaml", "bibtex"}
 STARTS = ("pip install ", "docker ", "cd verax-demo")

@@ -50,6 +50,7 @@ MODULES = {
     "verax.adapters.sklearn": "selection",
     "verax.adapters.mlflow": "selection",
     "verax.adapters.torch": "training",
+    "verax.adapters.jax": "training",
     "verax.adapters.keras": "training",
     "verax.adapters.training": "training",
     "verax.adapters.boosting": "boosting",

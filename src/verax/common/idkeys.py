@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from verax.common.caching import cached_property
 from verax.common.checks import check_choice
 from verax.common.ids import id_text
 from verax.errors import InputError, Remedy, VeraxError

@@ -9,7 +9,7 @@ Other moments with a zone are instants, kept in UTC; those without one are what 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
@@ -65,6 +65,11 @@ def by_value(column: Any, argument: str = "time") -> tuple[Array, Kind]:
         return values, "text" if values.dtype.kind == "U" else "number"
     # Moments of one zone are equal by what its clock shows, before and after it is put back.
     distinct: dict[Any, int] = {}
+    for i, value in enumerate(values.tolist()):
+        if not isinstance(value, Hashable):
+            raise InputError(
+                "must hold numbers, texts or dates", argument=argument, found=f"row {i:,} has {show(value)}"
+            )
     keys = ((value, getattr(value, "fold", 0)) for value in values.tolist())
     codes = np.array([distinct.setdefault(key, len(distinct)) for key in keys], np.int64)
     read = [_read(value) for value, _ in distinct]

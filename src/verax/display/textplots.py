@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from textwrap import wrap
 
 from verax.display.axes import Axis, numbers
 from verax.display.figures import Figure
@@ -30,7 +31,7 @@ def text_figure(figure: Figure, *, width: int = 80, height: int = 14, ascii_only
         drawn = _bars(figure, width)
     else:
         drawn = _plane(figure, width, height)
-    lines = [*filter(None, (figure.title, figure.sentence)), *drawn, *_key(figure, width)]
+    lines = [*filter(None, (figure.title, *wrap(figure.sentence, width))), *drawn, *_key(figure, width)]
     text = "\n".join(line.rstrip() for line in lines)
     for character, plain in _PLAIN.items() if ascii_only else ():
         text = text.replace(character, plain)

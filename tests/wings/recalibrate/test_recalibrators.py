@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import verax as vx
 from recalibrations import drawn, softmax
 from verax.analyses.dealing import dealt
+from verax.analyses.stored import _checksum
 from verax.wings.recalibrate import scaling, searching
 from verax.wings.recalibrate.curves import _Fitting, basis, thresholds_of
 from verax.wings.recalibrate.fitting import fit
@@ -335,6 +336,8 @@ def test_a_blend_is_weighted_by_losses_on_rows_that_no_fit_has_seen(tmp_path):
     np.testing.assert_array_equal(vx.results.Recalibration.load(tmp_path / "c.json").apply(p), found.apply(p))
     stored = json.loads((tmp_path / "c.json").read_text())
     stored["form"]["weights"][0] += 0.1
+    # Whoever wrote it meant it: the checksum is that of the new content.
+    stored |= {"checksum": _checksum(json.dumps(stored))}
     (tmp_path / "c.json").write_text(json.dumps(stored))
     with pytest.raises(vx.InputError, match="sum one"):
         vx.results.Recalibration.load(tmp_path / "c.json")
@@ -378,6 +381,7 @@ def test_a_damaged_file_is_refused(method, changed, name, tmp_path):
     vx.recalibrate(y, p, method=method, folds=3).save(tmp_path / "c.json")
     stored = json.loads((tmp_path / "c.json").read_text())
     stored["form"] |= changed
+    stored |= {"checksum": _checksum(json.dumps(stored))}
     (tmp_path / "c.json").write_text(json.dumps(stored))
     with pytest.raises(vx.InputError, match=name):
         vx.results.Recalibration.load(tmp_path / "c.json")
