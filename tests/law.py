@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import verax as vx
 from scattered import Cut, problem
+from verax.common.idkeys import saving_ids
 from verax.report import Report
 
 N, M = 150, 12
@@ -314,7 +315,8 @@ def saved(asked: Asked, given: Given, folder: Path) -> Any:
     for i, part in enumerate((table.slice(0, half), table.slice(half))):
         shard = vx.scan(asked.open(part, given), record="a" if asked.models == 1 else True)
         asked.of_handle(shard)
-        shard.save(folder / f"{i}.verax", ids="plain")
+        with saving_ids("plain"):
+            shard.save(folder / f"{i}.verax")
     return asked.of_handle(vx.scan([folder / "0.verax", folder / "1.verax"]))
 
 

@@ -51,6 +51,7 @@ MODULES = {
     "verax.adapters.mlflow": "selection",
     "verax.adapters.torch": "training",
     "verax.adapters.jax": "training",
+    "verax.adapters.transformers": "training",
     "verax.adapters.keras": "training",
     "verax.adapters.training": "training",
     "verax.adapters.boosting": "boosting",

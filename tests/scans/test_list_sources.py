@@ -17,6 +17,7 @@ import verax as vx
 from scanned import alike
 from scannedlists import COLUMNS, IDS, MODELS, NAMES, OWN, M, N, in_memory, table
 from scattered import cut_engine
+from verax.common.idkeys import saving_ids
 from verax.report import Report
 
 
@@ -275,7 +276,8 @@ def test_summaries_are_saved_and_merged(tmp_path):
     for i in range(3):
         shard = vx.scan(table().slice(300 * i, 300), **given, record="a")
         _ = vx.evaluate(shard), vx.worst(shard, rule="brier", n=4), vx.decompose(shard, rule="brier")
-        shard.save(tmp_path / f"{i}.verax", ids="plain")
+        with saving_ids("plain"):
+            shard.save(tmp_path / f"{i}.verax")
     week = vx.scan(sorted(tmp_path.glob("*.verax")))
     exact = expected()
     assert week.lists
