@@ -29,6 +29,7 @@ GUIDES = {
         smooth_ece score_map ScoreMap calibration_slope CalibrationLine CalibrationSlopes""",
     "recalibration": "recalibrate Recalibration ListRecalibration Recalibrated refinement Refinement",
     "raters": "raters RaterStudy",
+    "horizon": "at_horizon OutcomesAtHorizon",
     "decisions": """decide expected_cost choose_thresholds Thresholds deferral Deferral net_benefit
         DecisionCurve DecisionCurves murphy Murphy risk_coverage RiskCoverage roc_auc average_precision
         c_index RankScore RankScores ThresholdBrier""",
