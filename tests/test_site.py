@@ -109,6 +109,8 @@ def build(folder):
     shutil.copytree(DOCS, sources, ignore=shutil.ignore_patterns("generated", "examples", "__pycache__"))
     for name in ("studies", "CHANGELOG.md"):
         (folder / name).symlink_to(ROOT / name)
+    (folder / "tests").mkdir()
+    (folder / "tests" / "toy").symlink_to(ROOT / "tests" / "toy")
     subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", sources, folder / "html"],
         env={**os.environ, "VERAX_DOCS_FAST": "1"},

@@ -98,7 +98,7 @@ def test_the_key_is_for_its_user_alone(folder):
 
 
 def test_processes_that_make_the_key_at_once_have_one(folder):
-    code = "from verax.common.idkeys import kept_key; print(kept_key(make=True).tag)"
+    code = "from verax.common.idkeys import made_key; print(made_key().tag)"
     runs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]
     assert len({run.communicate()[0] for run in runs}) == 1
     assert os.listdir(folder / "home") == ["ids.key"]

@@ -58,8 +58,8 @@ _ADDED = wings.commands()
 COMMANDS = wings.in_order(_CORE, _ADDED)
 # Options that have moved to another command, which is run in place of the one that was typed.
 MOVED: dict[str, dict[str, str]] = {}
-for _, _command in _ADDED.values():
-    for _typed, (_meant, _options) in _command.takes.items():
+for _added in _ADDED.values():
+    for _typed, (_meant, _options) in _added[1].takes.items():
         MOVED.setdefault(_typed, {}).update(dict.fromkeys(_options, _meant))
 
 # The base of all complaints about the command line itself; typer may bring its own copy of click.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ WAYS = ("keyed", "plain", "none")
 VARIABLE = "VERAX_IDS_KEY"
 _MARK, _BYTES = "id:", 32
 _WAY: ContextVar[str] = ContextVar("ids", default="keyed")
-_KEY: ContextVar[IdKey | None] = ContextVar("key of ids", default=None)
+# Makes the key that ids are stored with, where one is first needed; None while they are stored plainly.
+_KEY: ContextVar[Callable[[], IdKey] | None] = ContextVar("key of ids", default=None)
 
 
 @dataclass(frozen=True)
@@ -73,26 +75,41 @@ def key_file() -> Path:
     return Path(os.environ.get(VARIABLE) or Path(home, "verax", "ids.key"))
 
 
-def kept_key(*, make: bool = False) -> IdKey | None:
-    """The key of this user; None if there is none yet, unless it is to be made."""
+def kept_key() -> IdKey | None:
+    """The key of this user; None if there is none yet."""
     path = key_file()
     try:
-        if make and not path.exists():
-            _make(path)
         secret = bytes.fromhex(path.read_text(encoding="ascii"))
-        if len(secret) != _BYTES:
-            raise _no_key(path, f"it holds {len(secret)} bytes, and a key has {_BYTES}")
-        return IdKey(secret)
     except (FileNotFoundError, NotADirectoryError):
-        if not make:
-            return None
+        return None
+    except OSError as error:
+        raise _no_key(path, str(error.strerror)) from None
+    except ValueError:
+        raise _no_key(path, "it is another kind of file") from None
+    if len(secret) != _BYTES:
+        raise _no_key(path, f"it holds {len(secret)} bytes, and a key has {_BYTES}")
+    return IdKey(secret)
+
+
+def made_key() -> IdKey:
+    """The key of this user, which is made if there is none yet."""
+    path = key_file()
+    try:
+        if not path.exists():
+            _make(path)
+    except (FileExistsError, FileNotFoundError, NotADirectoryError):
         raise _no_key(path, "its folder cannot be made") from None
     except OSError as error:
         raise _no_key(path, str(error.strerror)) from None
-    except InputError:
-        raise
-    except ValueError:
-        raise _no_key(path, "it is another kind of file") from None
+    key = kept_key()
+    if key is None:
+        raise _no_key(path, "its folder cannot be made")
+    return key
+
+
+def _key_of_nobody() -> IdKey:
+    """A key that nobody keeps: groups are told apart within a file, and by no other."""
+    return IdKey(secrets.token_bytes(_BYTES))
 
 
 def _make(path: Path) -> None:
@@ -138,38 +155,17 @@ def storing_ids(way: str | None = None) -> Iterator[None]:
     """What is packed meanwhile has ids as they are to be saved."""
     with saving_ids(way):
         now = _WAY.get()
-    key: IdKey | None = None
-    if now != "plain":
-        # Without ids, groups are told apart by a key that nobody keeps.
-        key = IdKey(secrets.token_bytes(_BYTES)) if now == "none" else _Kept()
-    token = _KEY.set(key)
+    token = _KEY.set(None if now == "plain" else cache(_key_of_nobody if now == "none" else made_key))
     try:
         yield
     finally:
         _KEY.reset(token)
 
 
-class _Kept(IdKey):
-    """The key of this user, read or made where it is first needed."""
-
-    def __init__(self) -> None:
-        object.__setattr__(self, "_known", None)
-
-    def __getattribute__(self, name: str) -> Any:
-        if name == "secret":
-            known = object.__getattribute__(self, "_known")
-            if known is None:
-                made = kept_key(make=True)
-                assert made is not None
-                object.__setattr__(self, "_known", known := made.secret)
-            return known
-        return object.__getattribute__(self, name)
-
-
 def to_store(labels: np.ndarray[Any, Any], fields: int | None = None) -> np.ndarray[Any, Any] | None:
     """Labels as they are stored now; None where they stay as they are."""
     key = _KEY.get()
-    return None if key is None or not len(labels) else key.digests(labels, fields)
+    return None if key is None or not len(labels) else key().digests(labels, fields)
 
 
 def tag_of(labels: np.ndarray[Any, Any] | None) -> str:

@@ -65,13 +65,13 @@ def by_value(column: Any, argument: str = "time") -> tuple[Array, Kind]:
         return values, "text" if values.dtype.kind == "U" else "number"
     # Moments of one zone are equal by what its clock shows, before and after it is put back.
     distinct: dict[Any, int] = {}
-    for i, value in enumerate(values.tolist()):
-        if not isinstance(value, Hashable):
-            raise InputError(
-                "must hold numbers, texts or dates", argument=argument, found=f"row {i:,} has {show(value)}"
-            )
     keys = ((value, getattr(value, "fold", 0)) for value in values.tolist())
-    codes = np.array([distinct.setdefault(key, len(distinct)) for key in keys], np.int64)
+    try:
+        codes = np.array([distinct.setdefault(key, len(distinct)) for key in keys], np.int64)
+    except TypeError:
+        row, value = next((i, v) for i, v in enumerate(values.tolist()) if not isinstance(v, Hashable))
+        found = f"row {row:,} has {show(value)}"
+        raise InputError("must hold numbers, texts or dates", argument=argument, found=found) from None
     read = [_read(value) for value, _ in distinct]
     kinds = dict.fromkeys(kind for _, kind in read)
     if kinds.keys() <= {"text", "number"}:

@@ -553,7 +553,8 @@ class ByLabel(Spec):
 
     def __init__(self, *shape: Size, labels: str = "labels") -> None:
         super().__init__("by label", optional=True)
-        self._shape, self.by = ("groups", *shape), labels
+        self._shape: tuple[Size, ...] = ("groups", *shape)
+        self.by: str = labels
         self.names: Mapping[str, Any] = {"by_label": _by_label}
 
     def before(self, name: str) -> list[str]:
@@ -578,7 +579,8 @@ class CellsByLabel(Spec):
 
     def __init__(self, n_cells: Size, *, labels: str = "labels") -> None:
         super().__init__("by label", optional=True)
-        self._n_cells, self.by = n_cells, labels
+        self._n_cells = n_cells
+        self.by: str = labels
         self.names: Mapping[str, Any] = {"cells_by_label": _cells_by_label}
 
     def before(self, name: str) -> list[str]:

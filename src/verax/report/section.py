@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from verax.common.wings import all_of
 from verax.inference.findings import Finding
@@ -17,6 +17,7 @@ from verax.report.problem import Problem
 from verax.scores.base import Rule
 
 T = TypeVar("T")
+Turn: TypeAlias = Literal["first", "beside", "last"]
 X = TypeVar("X")
 # A place among items of the page, and what stands after it.
 Placed = tuple[str, X]
@@ -84,7 +85,7 @@ class Section(Generic[T]):
     after: ClassVar[str] = "parts"
     template: ClassVar[str] = ""
     inside: ClassVar[Mapping[str, str]] = {}
-    turn: ClassVar[Literal["first", "beside", "last"]] = "last"
+    turn: ClassVar[Turn] = "last"
 
     # ---- what it asks, and reads from the answers --------------------------------------------------
 

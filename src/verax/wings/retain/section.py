@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from verax.report.contents import Contents, Findings
 from verax.report.figures import Shown, Variant
 from verax.report.limits import FEWEST
 from verax.report.problem import Problem
-from verax.report.section import Answered, Asked, Placed, Rank, Section
+from verax.report.section import Answered, Asked, Placed, Rank, Section, Turn
 from verax.scores.base import Rule
 from verax.scores.metrics import HIGHER, LOWER
 from verax.scores.registry import parse
@@ -59,7 +59,7 @@ class Retention(Section[dict[str, Curves]]):
     title = "Hardest cases"
     after = "worst"
     template = "retain/section.html.j2"
-    turn = "first"
+    turn: ClassVar[Turn] = "first"
 
     def recipes(self, asked: Asked) -> dict[str, CurveRecipe]:
         """What the curves of each model are made of."""

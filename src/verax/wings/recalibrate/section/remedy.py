@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from verax.analyses.sampled import list_sample_recipe, sample_recipe
 from verax.inference.findings import Finding
@@ -11,7 +11,7 @@ from verax.inputs.handles import Recipe
 from verax.report.contents import Contents, Findings
 from verax.report.figures import Shown
 from verax.report.problem import Problem
-from verax.report.section import Answered, Asked, Placed, Section
+from verax.report.section import Answered, Asked, Placed, Section, Turn
 from verax.wings.recalibrate.records import LISTS, rows_tried
 from verax.wings.recalibrate.section.analysis import (
     RecalibrationBenefit,
@@ -33,7 +33,7 @@ class Remedies(Section[dict[str, RecalibrationBenefit]]):
     title = "Recalibration"
     after = "worst"
     template = "recalibrate/section.html.j2"
-    turn = "beside"
+    turn: ClassVar[Turn] = "beside"
 
     def recipes(self, asked: Asked) -> dict[str, Recipe[Any]]:
         """A sample of the rows, or of each model's lists.
