@@ -46,15 +46,45 @@ def test_files_need_not_be_typed(folder):
     (folder / "below").mkdir()
 
 
-def test_the_nearest_file_upward_is_used_and_named(folder, monkeypatch):
-    (folder / "pyproject.toml").write_text(f'[tool.verax]\nfiles = "preds.csv"\n{CONFIG}')
+@pytest.fixture
+def below(folder, monkeypatch):
+    """A folder two levels below one that has a configuration."""
+    (folder / "verax.toml").write_text(f'files = "preds.csv"\n{CONFIG}')
     below = folder / "runs" / "today"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
+    return below
+
+
+@pytest.mark.parametrize("mark", ["folder", "file"])
+def test_the_nearest_file_up_to_the_root_of_the_repository_is_used_and_named(folder, below, mark):
+    # A worktree has a file of this name.
+    (folder / ".git").mkdir() if mark == "folder" else (folder / ".git").write_text("gitdir: elsewhere")
     ran = verax("worst", "-n", "2")
     assert ran.returncode == 0, ran.stderr
-    assert "Options of reading are from ../../pyproject.toml." in ran.stdout
-    assert printed("worst")["config"] == "../../pyproject.toml"
+    assert "Options of reading are from ../../verax.toml." in ran.stdout
+    assert printed("worst")["config"] == "../../verax.toml"
+    # A nearer one counts, of whatever kind.
+    project = below.parent / "pyproject.toml"
+    project.write_text("[tool.other]\nx = 1\n")
+    assert printed("worst")["config"] == "../../verax.toml"
+    project.write_text(f'[tool.verax]\nfiles = "../preds.csv"\n{CONFIG}')
+    assert printed("worst")["config"] == "../pyproject.toml"
+
+
+def test_no_file_is_searched_above_the_root_of_the_repository(folder, below):
+    (below.parent / ".git").mkdir()
+    ran = verax("worst")
+    assert ran.returncode == 2
+    assert "FILE" in ran.stderr
+    assert "config" not in printed("worst", "../../preds.csv", *TYPED)
+
+
+def test_without_a_repository_only_the_current_folder_is_searched(folder, below, monkeypatch):
+    assert not any((place / ".git").exists() for place in below.parents)
+    assert "config" not in printed("worst", "../../preds.csv", *TYPED)
+    monkeypatch.chdir(folder)
+    assert printed("worst")["config"] == "verax.toml"
 
 
 def test_none_reads_no_file(folder):

@@ -52,15 +52,23 @@ class Config:
 
     @classmethod
     def found(cls, typed: str | None) -> Config | None:
-        """The file that was typed, or that of the current folder or of the nearest one above it."""
+        """The file that was typed, or the nearest one from the current folder up to its repository's root."""
         if typed is not None:
             return None if typed == NONE else cls.of(typed)
         folder = Path.cwd()
-        for place in (folder, *folder.parents):
+        for place in _searched(folder):
             for file in (place / NAME, place / PROJECT):
                 if file.is_file() and (file.name == NAME or _has_table(file)):
                     return cls.of(os.path.relpath(file, folder))
         return None
+
+
+def _searched(folder: Path) -> list[Path]:
+    """The folder and those above it up to the root of its repository; without a repository, itself alone."""
+    upward = [folder, *folder.parents]
+    # A worktree and a submodule have a file of that name.
+    root = next((i for i, place in enumerate(upward) if (place / ".git").exists()), 0)
+    return upward[: root + 1]
 
 
 def _has_table(project: Path) -> bool:

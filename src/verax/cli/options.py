@@ -71,7 +71,8 @@ ConfigFile = Annotated[
         metavar="FILE",
         rich_help_panel="Input",
         help="File that says how files are read, in place of options. By default the nearest verax.toml, or "
-        "pyproject.toml with [tool.verax], from the current folder upward; none for no file.",
+        "pyproject.toml with [tool.verax], from the current folder up to the repository's root (with .git); "
+        "none for no file.",
     ),
 ]
 
