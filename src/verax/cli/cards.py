@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,29 +75,28 @@ class CardQuestion:
             scored_rows = replace(rows, handle=copy(rows.handle))
             scored_rows.handle.shard = True
 
-        def scored(handle: Any) -> Tally:
-            how: dict[str, Any] = {"ordered": self.ordered, "few_groups": self.few_groups, **plan}
-            return Tally.of(handle, rules=list(self.rules), **how)
-
-        def reported(handle: Any) -> Report:
+        rules = list(self.rules)
+        paged: list[Callable[[Any], Any]] = []
+        if self.page and not self.part:
             from verax.report import Report
 
-            return Report.of(handle, rules=asked, **how)
-
-        paged = [reported] if self.page and not self.part else []
-        (tally, *reports), parts = scored_rows.asked(
-            scored,
+            paged = [partial(Report.of, rules=asked, **how)]
+        (scored, *reported), by_column = scored_rows.asked(
+            partial(Tally.of, rules=rules, ordered=self.ordered, few_groups=self.few_groups, **plan),
             *paged,
             rule=asked[0] if asked else None,
             least=self.least,
             **how,
         )
+        tally: Tally = scored()
+        report: Report | None = reported[0]() if reported else None
+        parts = {name: column() for name, column in by_column.items()}
         card = tally.card(part=self.part)
         calibration, small = None, _is_small(card)
         if card.weight and (small or any(bound.on_calibration for bound in self.bounds)):
             calibration = _calibration(rows, asked, self.bounds, self.bootstrap, **how)
-        if reports:
-            report = replace(reports[0].with_subgroups(parts), source=rows.source)
+        if report is not None:
+            report = replace(report.with_subgroups(parts), source=rows.source)
             return CardAnswer(card, calibration, report.verdict, report.subgroups or parts, report)
         verdict: Verdict | None = None
         if card.weight and (small or rows.lists):

@@ -273,9 +273,11 @@ class _Asked:
             return Report.of(**(rows.arrays or {"y": handle}), source=source, rules=rule, **settings)
 
         paged = [] if self.html is None else [reported]
-        (comparison, *reports), parts = rows.asked(
+        (compared, *paged_rows), by_column = rows.asked(
             weighed, *paged, rule=rule[0] if rule else None, least=self.least, **settings
         )
+        comparison, reports = compared(), [report() for report in paged_rows]
+        parts = {name: column() for name, column in by_column.items()}
         checks = [bound.hold(comparison) for bound in bounds]
         if self.plot is not None:
             draw_to(self.plot, comparison.plot())

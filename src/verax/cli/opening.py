@@ -127,20 +127,29 @@ class Opened:
 
     def asked(
         self, *analyses: Callable[[Any], Any], rule: str | None, **how: Any
-    ) -> tuple[list[Any], dict[str, Subgroups]]:
-        """The answer of each analysis, and the scores by each column of subgroups, in one pass."""
-        columns: list[Callable[[Any], Any]] = [
-            partial(_by_column, name, {"rule": rule, **how}) for name in self.handle.by
-        ]
-        every: list[Callable[[Any], Any]] = [*(partial(_of_all, of_rows) for of_rows in analyses), *columns]
-        # Of two kinds of groups, some analyses see one.
-        if self.handle.whole or self.handle.two_way or len(every) == 1:
-            answers = [analysis(self.handle) for analysis in every]
-        else:
-            from verax.scans.scan import together
+    ) -> tuple[list[Callable[[], Any]], dict[str, Callable[[], Subgroups]]]:
+        """What gives the answer of each analysis, and the scores by each column of subgroups.
 
-            answers = together(self.handle, every)
-        return answers[: len(analyses)], dict(zip(self.handle.by, answers[len(analyses) :], strict=True))
+        What all of them ask first is answered here, by one pass.
+        """
+        handle, of_all = self.handle, [partial(_of_all, analysis) for analysis in analyses]
+        columns = {name: partial(_by_column, name, {"rule": rule, **how}) for name in handle.by}
+        every: list[Callable[[Any], Any]] = [*of_all, *columns.values()]
+        # Of two kinds of groups, some analyses see one.
+        if handle.whole or handle.two_way or len(every) == 1:
+            rows = [handle] * len(every)
+        else:
+            from verax.scans.scan import answered
+
+            rows = answered(handle, every)
+        n = len(analyses)
+        answers: list[Callable[[], Any]] = [
+            partial(each, _without_subgroups(of)) for each, of in zip(analyses, rows, strict=False)
+        ]
+        parts: dict[str, Callable[[], Subgroups]] = {
+            name: partial(column, of) for (name, column), of in zip(columns.items(), rows[n:], strict=True)
+        }
+        return answers, parts
 
     def taken(self) -> dict[str, Any]:
         """How the files of the first model were read, as plain Python values."""
@@ -172,9 +181,13 @@ class Opened:
 
 def _of_all(analysis: Callable[[Any], Any], handle: Any) -> Any:
     """The answer of an analysis without subgroups."""
+    return analysis(_without_subgroups(handle))
+
+
+def _without_subgroups(handle: Any) -> Any:
     same = copy(handle)
     same.by, same.bins = (), {}
-    return analysis(same)
+    return same
 
 
 def _by_column(column: str, how: dict[str, Any], handle: Any) -> Subgroups:

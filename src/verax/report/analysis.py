@@ -54,7 +54,7 @@ from verax.report.limits import (
 from verax.report.places import decomposed, find_places
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
-from verax.report.section import Answered, Asked, of_section, section_recipes, sections
+from verax.report.section import Answered, Asked, Section, of_section, section_recipes, sections
 from verax.report.survey import ListSurveyRecipe, SurveyRecipe
 from verax.scores.base import Rule
 from verax.scores.combinators import padded
@@ -85,7 +85,11 @@ def look_at(
     conclusion = _Conclusion(handle, crossed, problem, plan, recipes, summaries, full or {})
     # The conclusion lets go of what it does not need any more.
     del summaries
-    return conclusion.contents()
+    findings = conclusion.findings()
+    for section in sections():
+        if section.turn == "last":
+            conclusion.found[section.key] = section.read(conclusion.answers_of(section))
+    return conclusion.contents(findings)
 
 
 # ---- what is asked -----------------------------------------------------------------------------
@@ -207,14 +211,18 @@ class _Conclusion:
             self.handle.kept.forget_all()
             give_back()
 
-    def contents(self) -> Contents:
-        """Everything that is on the page."""
+    def findings(self) -> list[Findings]:
+        """What there is to say about each model, with what the first sections read."""
         problem, plan = self.problem, self.plan
         replicates = replicates_for(problem.n_copies, problem.n_classes, len(problem.models))
         tests = replace(plan, replicates=plan.replicates if problem.lists else replicates)
         findings = self._lists() if problem.lists else self._distributions(tests)
         self._forget_rows()
-        self.found |= self._read("last")
+        return findings
+
+    def contents(self, findings: list[Findings]) -> Contents:
+        """Everything that is on the page, when all sections have read their results."""
+        problem, plan = self.problem, self.plan
         self._forget_rows()
         results = {
             section.key: section.concluded(self.found[section.key], problem, findings)
@@ -243,14 +251,17 @@ class _Conclusion:
 
     def _read(self, *turns: str) -> dict[str, Any]:
         """What the sections of wings read in their turn, by their keys."""
-        asked, found = (self.handle, self.problem, self.plan), dict[str, Any]()
+        found: dict[str, Any] = {}
         for section in sections():
             if section.turn in turns:
-                recipes, answers = (of_section(section, x) for x in (self.recipes, self.summaries.by_name))
-                found[section.key] = section.read(
-                    Answered(*asked, recipes, self.summaries, full=self.full, answers=answers)
-                )
+                found[section.key] = section.read(self.answers_of(section))
         return found
+
+    def answers_of(self, section: Section[Any]) -> Answered:
+        """What a section reads its results from."""
+        recipes, answers = (of_section(section, of_all) for of_all in (self.recipes, self.summaries.by_name))
+        asked = self.handle, self.problem, self.plan
+        return Answered(*asked, recipes, self.summaries, full=self.full, answers=answers)
 
     def _forget_first(self) -> None:
         """Let go of the rows that the first sections were read from."""

@@ -30,7 +30,7 @@ from verax.scans.loaded import LoadedRows, rows_fit
 from verax.scans.local import KeptParts, LocalHandle, Work
 from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
-from verax.scans.readers import reader_of
+from verax.scans.readers import TableReader, reader_of
 from verax.scans.rescaling import Rescaling
 
 # With at least this number of long parts, all parts are long, including the first.
@@ -40,9 +40,9 @@ _LONG = 3
 class TableHandle(LocalHandle):
     """Columns that Arrow reads in batches."""
 
-    def __init__(self, options: ScanOptions, table: SourceTable) -> None:
+    def __init__(self, options: ScanOptions, table: SourceTable, reader: TableReader) -> None:
         self._options, self._table, self._progress = options, table, options.progress
-        self._reader = reader_of(table, options)
+        self._reader = reader
         self._rescaling = rescaling_of(options)
         self._describe(table.name, table.n_rows, self._reader.facts)
         self.has_rows: bool = not getattr(table.reader, "once", False)
@@ -100,11 +100,10 @@ class TableHandle(LocalHandle):
     def in_order(self) -> Handle:
         if self.lists:
             raise RuleError(NO_ORDER)
-        return (
-            self
-            if self._options.reading.ordered
-            else TableHandle(self._options.with_reading(ordered=True), self._table)
-        )
+        if self._options.reading.ordered:
+            return self
+        options = self._options.with_reading(ordered=True)
+        return TableHandle(options, self._table, reader_of(self._table, options))
 
     def in_memory(self) -> Handle:
         return self.loaded().in_memory() if self.fits else self
@@ -312,10 +311,9 @@ def of_files(paths: Sequence[Path], name: str, options: ScanOptions) -> Handle:
 def of_table(table: SourceTable, options: ScanOptions) -> Handle:
     """The handle on columns that Arrow reads, or on the cases of a long table of raters."""
     if options.reading.rater_column is None:
-        return TableHandle(options, table)
+        return TableHandle(options, table, reader_of(table, options))
     table, cases = cases_of(table, options.reading)
-    handle = TableHandle(
-        options.with_reading(raters=cases.raters, rater_column=None, label_column=None), table
-    )
+    options = options.with_reading(raters=cases.raters, rater_column=None, label_column=None)
+    handle = TableHandle(options, table, reader_of(table, options))
     cases.check_alike(handle.columns)
     return handle

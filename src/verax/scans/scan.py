@@ -161,6 +161,24 @@ def together(handle: Handle, analyses: Sequence[Analysis]) -> list[Any]:
     >>> round(card["brier"], 3), round(parts.score, 3)
     (0.2, 0.2)
     """
+    return [analysis(rows) for analysis, rows in zip(analyses, answered(handle, analyses), strict=True)]
+
+
+def answered(handle: Handle, analyses: Sequence[Analysis]) -> list[Handle]:
+    """The rows for each of several analyses, with the answer to its first question, from a single pass.
+
+    Parameters
+    ----------
+    handle : Handle
+        Rows that are not in memory.
+    analyses : sequence of callables
+        Each takes a handle.
+
+    Returns
+    -------
+    list of Handle
+        The handles that the analyses are to be run with, each once.
+    """
     questions = [_first_question(handle, analysis) for analysis in analyses]
     # Analyses with many recipes come first: the others can reuse their losses.
     order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
@@ -168,7 +186,7 @@ def together(handle: Handle, analyses: Sequence[Analysis]) -> list[Any]:
     answers = [_answer(summaries, i) for i in range(len(questions))]
     # Analyses drop summaries that they no longer need.
     del summaries
-    return [analysis(_answering(handle, answers.pop(0))) for analysis in analyses]
+    return [_answering(handle, answers.pop(0)) for _ in analyses]
 
 
 def _first_question(handle: Handle, analysis: Analysis) -> Mapping[str, Recipe[Any]]:

@@ -147,6 +147,11 @@ def decompose(
     handle = open_rows(y, p, ordered=ordered, single=True, **read)
     if bootstrap is None:
         plan = replace(plan, replicates=default_draws(handle.n_classes))
+    return decomposed(handle, rule, plan)
+
+
+def decomposed(handle: Handle, rule: Rule, plan: Resampling) -> Decomposition:
+    """The decomposition of the score of the only model."""
     model = handle.one_model()
     summaries = handle.summarise({"events": event_recipe(handle, model, rule)})
     result = read_decomposition(summaries["events"], rule, handle, plan, model)

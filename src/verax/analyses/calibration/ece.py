@@ -27,6 +27,7 @@ Kind = Literal["confidence", "classwise", "listed", "mass"]
 # Which of these there are for full distributions, and for top lists.
 _DENSE, _LISTS = ("confidence", "classwise"), ("confidence", "listed", "mass")
 
+USUAL_BINS = 15
 # The largest number of bins, of one event and of all.
 MOST_BINS, _MOST_OF_ALL = 1_000_000, 10_000_000
 # A bin whose squared shares of the weight sum to one, up to rounding, has a single row.
@@ -38,7 +39,7 @@ def ece(
     y: object,
     p: object = None,
     *,
-    bins: int = 15,
+    bins: int = USUAL_BINS,
     kind: Kind = "confidence",
     binning: Binning = "width",
     norm: Norm = "l1",
@@ -117,7 +118,20 @@ def ece(
             argument="debias",
             remedies=[passing("for the root of the mean squared gap", norm="l2")],
         )
-    sums = _sums_of(open_rows(y, p, single=True, **read), bins, kind, binning)
+    return binned_error(open_rows(y, p, single=True, **read), bins, kind, binning, norm, debias=debias)
+
+
+def binned_error(
+    handle: Handle,
+    bins: int = USUAL_BINS,
+    kind: Kind = "confidence",
+    binning: Binning = "width",
+    norm: Norm = "l1",
+    *,
+    debias: bool = False,
+) -> float:
+    """The calibration error in bins of the only model; by default the usual one."""
+    sums = _sums_of(handle, bins, kind, binning)
     return _over_events([_of_bins(of_event, norm, debias) for of_event in sums], norm)
 
 

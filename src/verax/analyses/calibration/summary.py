@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from verax.analyses.calibration.components import Decomposition, ListDecomposition
-from verax.analyses.calibration.decomposition import decompose
-from verax.analyses.calibration.ece import ece
+from verax.analyses.calibration.decomposition import decomposed
+from verax.analyses.calibration.ece import binned_error
 from verax.analyses.calibration.smooth_ece import smooth_ece
+from verax.analyses.calibration.sources import check_places
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM
-from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
+from verax.analyses.discrimination.ranking import AREA, PRECISION, score_events, score_order
 from verax.analyses.discrimination.result import RankScores
 from verax.analyses.measures import FOR_TWO, MEASURES, MEASURES_OF_LISTS
 from verax.common.checks import check_flag
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, Remedy, VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
-from verax.inputs.handles import Handle
+from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
 from verax.inputs.skipping import MaySkip
@@ -27,7 +28,7 @@ from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import brier, name_of, parse, rps, stored_rule
 
-_RANKING = {"auc": roc_auc, "average_precision": average_precision}
+_RANKING = {"auc": AREA, "average_precision": PRECISION}
 
 
 @dataclass(frozen=True)
@@ -172,22 +173,14 @@ def summarize(
     """
     chosen = parse(rule) if rule is not None else rps if check_flag("ordered", ordered) else brier
     # Groups matter to intervals alone, and there may be two kinds of them, which have none.
-    parted: dict[str, Any] = {**read} if bootstrap else _ungrouped(read)
-    plan: dict[str, Any] = {"seed": seed, "confidence": confidence, "weights_are": weights_are}
-    rows = y.one_way() if isinstance(y, Handle) and not bootstrap else y
-    parts = decompose(rows, p, rule=chosen, bootstrap=bootstrap, **plan, **parted)
-    return add_skill(parts, y, p, ordered=ordered, also=also, **read)
+    plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
+    handle = open_rows(y, p, single=True, ordered=needs_order([chosen]), **read)
+    parts = decomposed(handle if bootstrap else handle.one_way(), chosen, plan)
+    return add_skill(parts, handle, ordered=ordered, also=also)
 
 
-@reads
 def add_skill(
-    parts: Decomposition,
-    y: object,
-    p: object = None,
-    *,
-    ordered: bool = False,
-    also: Sequence[str] = (),
-    **read: Unpack[RowOptions],
+    parts: Decomposition, handle: Handle, *, ordered: bool = False, also: Sequence[str] = ()
 ) -> CalibrationSummary:
     """The summary with these parts of the score, for the forecasts that were decomposed.
 
@@ -195,16 +188,14 @@ def add_skill(
     ----------
     parts : Decomposition
         Their decomposition; where it has intervals, so has the summary.
-    y, p
-        Outcomes and forecasts.
+    handle : Handle
+        The rows, in the order of their classes where the rule needs it.
     ordered : bool
         Whether the classes have an order.
     also : sequence of str
         Measures to compute beside the usual ones.
-    **read
     """
     rule, plan = stored_rule(parts.rule), parts.resampling
-    handle = open_rows(y, {"model": p}, ordered=needs_order([rule]), **read)
     by_part = {} if parts.intervals is None else parts.intervals
     skill, interval = _skill(handle, rule, plan, with_interval=bool(by_part))
     named = not isinstance(parts, ListDecomposition) or parts.mean_length > 0
@@ -212,7 +203,7 @@ def add_skill(
         "skill": skill,
         "miscalibration": parts.miscalibration,
         "discrimination": parts.discrimination,
-        "ece": ece(handle) if named else math.nan,
+        "ece": binned_error(handle) if named else math.nan,
     }
     intervals = {name: by_part[name] for name in ("miscalibration", "discrimination") if by_part}
     if interval is not None:
@@ -234,7 +225,6 @@ def measure_of(handle: Handle, name: str, *, ordered: bool, plan: Resampling) ->
         none = Interval.undefined("no interval is known", confidence=plan.confidence)
         about = MEASURES_OF_LISTS if handle.lists else MEASURES
         return Measure(name, smooth_ece(handle), none, *about[name])
-    how: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
     if name in ("slope", "intercept", "in_the_large"):
         if handle.n_classes != 2:
             raise InputError(
@@ -245,14 +235,17 @@ def measure_of(handle: Handle, name: str, *, ordered: bool, plan: Resampling) ->
                 remedies=[Remedy("vx.calibration_slope(y, p) has a slope for each class.", python_only=True)],
             )
         # Imported here: it imports SciPy, which takes longer than scoring a small file.
-        from verax.analyses.calibration.slope import calibration_slope
+        from verax.analyses.calibration.slope import fit_slopes
 
-        line = calibration_slope(handle, **how).lines[0]
+        line = fit_slopes(handle, False, check_places(None), plan).lines[0]
         return Measure(name, getattr(line, name), getattr(line, f"{name}_interval"), *MEASURES[name])
+    refuse_lists(handle)
+    in_order = name == "c_index" or (ordered and handle.n_classes > 2)
+    rows = handle.in_order() if in_order else handle
     if name == "c_index":
-        score = c_index(handle, **how)
+        score = score_order(rows, plan)
     else:
-        score = _RANKING[name](handle, ordered=ordered and handle.n_classes > 2, **how)
+        score = score_events(_RANKING[name], rows, plan, ordered=in_order)
     one = next(iter(score.values())) if isinstance(score, RankScores) else score
     return Measure(name, one.value, one.interval, *MEASURES[name])
 
@@ -273,10 +266,6 @@ def _summary(
     quantity = name_of(rule) if parts.quantity == parts.rule else parts.quantity
     reference = UNIFORM if lists else FREQUENCIES
     return CalibrationSummary(name_of(rule), quantity, {**measures, **others}, parts.uncertainty, reference)
-
-
-def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in read.items() if name != "groups"}
 
 
 def _skill(

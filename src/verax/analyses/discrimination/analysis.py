@@ -168,11 +168,18 @@ class RankedModel:
 
 @dataclass(frozen=True)
 class RankedHandle:
-    """The values of all models, with the covariances of parts and whole between models."""
+    """The values of all models, with the covariances of parts and whole between models.
+
+    Attributes
+    ----------
+    cells : tuple
+        The cells of every event of every model, which the values come from.
+    """
 
     models: dict[str, RankedModel]
     means: Means
     rows: ScannedRows
+    cells: tuple[tuple[Ranked, ...], ...]
 
     def roots(self) -> Floats:
         """(M, M) rows whose products are the covariances of the wholes."""
@@ -258,4 +265,4 @@ def _with_means(handle: Handle, models: dict[str, RankedModel], counted: _Counte
     n_groups = means.units.n if means.units.grouped else None
     ordered = counted.sources[0].ordered
     rows = ScannedRows(counted.n_rows, n_groups, handle.n_classes, ordered, means.units)
-    return RankedHandle(models, means, rows)
+    return RankedHandle(models, means, rows, counted.cells)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Unpack, get_args
+from collections.abc import Sequence
+from typing import Literal, Unpack, get_args
 
 from verax.analyses.binary import event_in_words
 from verax.analyses.discrimination.analysis import RankedHandle, rank_events, rank_order
@@ -13,6 +13,7 @@ from verax.analyses.units import IndependentUnits
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join
 from verax.inference.intervals import Interval, Resampling, WeightsAre, few
+from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
 
@@ -21,7 +22,7 @@ Pairs = Literal["pairs", "classes"]
 
 # Pairs of more classes than this are not looked at one by one.
 MOST_PAIRED = 100
-_C_INDEX = "c-index"
+AREA, PRECISION, _C_INDEX = "ROC AUC", "average precision", "c-index"
 
 
 # ---- the three questions -----------------------------------------------------------------------
@@ -87,7 +88,9 @@ def roc_auc(
     >>> round(score.value, 4)
     0.8333
     """
-    return _of_events("ROC AUC", y, p, ordered, average, confidence, weights_are, read, precise=False)
+    plan = _checked(ordered, average, confidence, weights_are)
+    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    return score_events(AREA, handle, plan, ordered=ordered, average=average)
 
 
 @reads
@@ -138,9 +141,9 @@ def average_precision(
     >>> round(vx.average_precision([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9]).value, 4)
     0.9167
     """
-    return _of_events(
-        "average precision", y, p, ordered, average, confidence, weights_are, read, precise=True
-    )
+    plan = _checked(ordered, average, confidence, weights_are)
+    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    return score_events(PRECISION, handle, plan, ordered=ordered, average=average)
 
 
 @reads
@@ -202,41 +205,45 @@ def c_index(
             found=f"there are {handle.n_classes}",
             values=[average],
         )
+    return score_order(handle, plan, average)
+
+
+# ---- results -----------------------------------------------------------------------------------
+
+
+def score_order(handle: Handle, plan: Resampling, average: Pairs = "pairs") -> RankScore | RankScores:
+    """The c-index of every model."""
     ranked, present = rank_order(handle, by_classes=average == "classes", copies=plan.copies)
     missing = [label for k, label in enumerate(handle.class_names) if k not in present]
     notes = [f"Never happened, and left out: {_listed(missing)}."] if missing and average == "classes" else []
     if len(present) < 2:
         notes = ["All outcomes are the same."]
     how = "all pairs of rows" if average == "pairs" or len(present) < 2 else "mean over {} pairs of classes"
-    return _scores(_C_INDEX, ranked, how, confidence, notes, several=handle.several)
+    return scores_of(_C_INDEX, ranked, how, plan.confidence, notes, several=handle.several)
 
 
-# ---- results -----------------------------------------------------------------------------------
-
-
-def _of_events(
-    metric: str,
-    y: object,
-    p: object,
-    ordered: bool,
-    average: Average,
-    confidence: float,
-    weights_are: WeightsAre,
-    read: Mapping[str, Any],
-    *,
-    precise: bool,
-) -> RankScore | RankScores:
+def _checked(ordered: bool, average: Average, confidence: float, weights_are: WeightsAre) -> Resampling:
     check_choice("average", average, get_args(Average))
     plan = Resampling.checked(confidence, 0, 0, or_none=True, weights_are=weights_are)
     check_flag("ordered", ordered)
-    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
-    how = {"precise": precise, "weighted": average == "weighted", "copies": plan.copies}
+    return plan
+
+
+def score_events(
+    metric: str, handle: Handle, plan: Resampling, *, ordered: bool, average: Average = "macro"
+) -> RankScore | RankScores:
+    """The area under the ROC curve of every event of every model, or the average precision."""
+    how = {"precise": metric == PRECISION, "weighted": average == "weighted", "copies": plan.copies}
     ranked = rank_events(handle, ordered=ordered, **how)
-    what = "thresholds" if ordered else "classes"
-    return _scores(metric, ranked, f"{average} average over {{}} {what}", confidence, several=handle.several)
+    return scores_of(metric, ranked, over_events(average, ordered), plan.confidence, several=handle.several)
 
 
-def _scores(
+def over_events(average: Average, ordered: bool) -> str:
+    """How the events are averaged, with a place for their number."""
+    return f"{average} average over {{}} {'thresholds' if ordered else 'classes'}"
+
+
+def scores_of(
     metric: str,
     ranked: RankedHandle,
     how: str,

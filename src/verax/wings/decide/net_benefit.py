@@ -15,6 +15,7 @@ from verax.common.checks import check_flag
 from verax.display.tables import Column, Table
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats
+from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
 from verax.inputs.options import RowOptions, reads
 from verax.wings.decide.cells import Counted, check_grid, in_words, runs
@@ -97,10 +98,7 @@ def net_benefit(
     scale = check_flag("standardized", standardized)
     check_flag("ordered", ordered)
     handle = open_rows(y, p, ordered=ordered, dense=True, **read)
-    counted = Counted(handle, grid, "right", ordered=ordered, stretches=False)
-    plan = _Plan(counted, scale, confidence, seed)
-    curves, gaps = all_curves(counted, plan.curve, plan.gap)
-    return DecisionCurves(curves, gaps, counted.rows, confidence, scale).with_skipped(counted.skipped)
+    return decision_curves(handle, grid, confidence, seed, ordered=ordered, standardized=scale)
 
 
 # ---- results -----------------------------------------------------------------------------------
@@ -261,6 +259,22 @@ def _sentence(curve: DecisionCurve) -> str:
 
 
 # ---- curves ------------------------------------------------------------------------------------
+
+
+def decision_curves(
+    handle: Handle,
+    grid: Floats,
+    confidence: float,
+    seed: int,
+    *,
+    ordered: bool = False,
+    standardized: bool = False,
+) -> DecisionCurves:
+    """The decision curves of every model and event at the thresholds of a grid."""
+    counted = Counted(handle, grid, "right", ordered=ordered, stretches=False)
+    plan = _Plan(counted, standardized, confidence, seed)
+    curves, gaps = all_curves(counted, plan.curve, plan.gap)
+    return DecisionCurves(curves, gaps, counted.rows, confidence, standardized).with_skipped(counted.skipped)
 
 
 @dataclass(frozen=True)

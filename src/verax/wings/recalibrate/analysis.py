@@ -166,29 +166,42 @@ def recalibrate(
         made = recalibrate_lists(drawn, asking.n_rows, handle.n_classes, rule=chosen, **how)
         made = made.with_skipped(asking.skipped)
         return made if handle is crossed else replace(made, notes=(*made.notes, _ONE_WAY))
-    asked = _asked(method, TITLES)
+    asked = methods_named(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
     y, p, options, tell = rows_to_fit(y, p, read, ordered=in_order, most=_most(method, rows_tried))
     given = Forecasts(y, p, ordered=in_order, **options)
+    chosen = headline_rule(ordered=ordered) if chosen is None else chosen
+    return tell(recalibrated(given, asked, chosen, folds, confidence, seed, ordered=ordered))
+
+
+def recalibrated(
+    given: Forecasts,
+    asked: list[str],
+    rule: Rule,
+    folds: int,
+    confidence: float,
+    seed: int,
+    *,
+    ordered: bool,
+) -> Recalibration:
+    """The recalibration of forecasts in memory, in the order of their classes where the rule needs it."""
     forecasts = with_single_classes(given)
     forecasts.check()
     groups = forecasts.groups
     outcomes, rows, weights = rows_of(forecasts)
-    chosen = headline_rule(ordered=ordered) if chosen is None else chosen
-    check_trainable(chosen, forecasts.n_classes)
-    methods = methods_of(asked, forecasts.n_classes, ordered=in_order)
+    check_trainable(rule, forecasts.n_classes)
+    methods = methods_of(asked, forecasts.n_classes, ordered=needs_order([rule], ordered=ordered))
     nested = bool(to_nest(methods, asked))
     dealt_to = dealt(forecasts.n_rows, groups, folds, seed, weights, nested=nested)
-    sample = FoldedRows(outcomes, weights, groups, chosen, dealt_to, seed, rows, ordered)
+    sample = FoldedRows(outcomes, weights, groups, rule, dealt_to, seed, rows, ordered)
     facts = Study(sample, methods, asked, confidence).facts()
-    result = Recalibration(
+    return Recalibration(
         **facts | {"n_rows": given.n_rows},
         classes=forecasts.classes,
         ordered=ordered,
         frequencies=_frequencies(sample),
         notes=(*_notes(sample, methods, forecasts.classes), *_worse(sample, facts["held_out"], asked)),
     )
-    return tell(result)
 
 
 def rows_of(forecasts: Forecasts) -> tuple[Ints, Floats, Floats | None]:
@@ -210,7 +223,7 @@ def recalibrate_lists(
     confidence: float = 0.95,
 ) -> ListRecalibration:
     """The recalibration of a sample of the lists given, of m classes."""
-    asked, rows = _asked(method, TITLES_OF_LISTS), drawn.lists(m)
+    asked, rows = methods_named(method, TITLES_OF_LISTS), drawn.lists(m)
     batch = rows.batch(0, rows.n_rows)
     inner = rule.rule if isinstance(rule, Padded) else rule
     chosen = headline_rule(ordered=False) if inner is None else padded(inner).rule
@@ -241,7 +254,7 @@ def _most(method: str | Sequence[str], most: T) -> T | None:
     return most if method == BEST or method == [BEST] else None
 
 
-def _asked(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
+def methods_named(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
     """The methods asked for, by name; `known` are those of this kind of forecasts."""
     names = [method] if isinstance(method, str) else list(each_of(method))
     alone = [BEST, BLEND] if known is TITLES else [BEST]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from verax.analyses.bands import States
 from verax.analyses.binary import ScannedRows, event_names
-from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
-from verax.analyses.discrimination.ranking import average_precision, roc_auc
+from verax.analyses.discrimination.analysis import rank_events
+from verax.analyses.discrimination.counts import Ranked
+from verax.analyses.discrimination.ranking import AREA, PRECISION, over_events, scores_of
 from verax.analyses.discrimination.result import RankScores
 from verax.analyses.rates import Rates, tail_of, widest_of
 from verax.common.checks import check_count, check_flag
@@ -89,7 +90,9 @@ def roc_curve(
     >>> curve.at(0.35)
     (0.5, 1.0)
     """
-    return _curves("roc", y, p, ordered, points, confidence, seed, read)
+    _check(ordered, points, confidence, seed)
+    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    return rate_curves("roc", handle, points, confidence, seed, ordered=ordered)
 
 
 @reads
@@ -139,7 +142,9 @@ def precision_recall_curve(
     >>> curve.x.round(3).tolist(), curve.values.round(3).tolist()
     ([0.333, 0.667, 0.667, 1.0, 1.0], [1.0, 1.0, 0.667, 0.75, 0.6])
     """
-    return _curves("precision_recall", y, p, ordered, points, confidence, seed, read)
+    _check(ordered, points, confidence, seed)
+    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    return rate_curves("precision_recall", handle, points, confidence, seed, ordered=ordered)
 
 
 @reads
@@ -191,7 +196,14 @@ def confidence_curve(
     """
     check_confidence(confidence)
     check_seed(seed)
-    handle = open_rows(y, p, dense=True, **read)
+    return confidence_curves(open_rows(y, p, dense=True, **read), confidence, seed)
+
+
+# ---- curves ------------------------------------------------------------------------------------
+
+
+def confidence_curves(handle: Handle, confidence: float, seed: int) -> RateCurves:
+    """The accuracy by confidence of every model."""
     recipes = {(name, 0): GridRecipe((name,), RIGHT, False, _CONFIDENCES, "right") for name in handle.models}
     cells, summaries = read_cells(handle, recipes)
     grid, curves = _CONFIDENCES, []
@@ -204,33 +216,32 @@ def confidence_curve(
     return _result("confidence", curves, (), rows, confidence, summaries.skipped)
 
 
-# ---- curves ------------------------------------------------------------------------------------
-
-
-def _curves(
-    kind: str,
-    y: object,
-    p: object,
-    ordered: bool,
-    points: int,
-    confidence: float,
-    seed: int,
-    read: Any,
-) -> RateCurves:
+def _check(ordered: bool, points: int, confidence: float, seed: int) -> None:
     check_confidence(confidence)
     check_seed(seed)
     check_flag("ordered", ordered)
     check_count("points", points, least=2)
-    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
-    area = roc_auc if kind == "roc" else average_precision
-    scores = area(handle, ordered=ordered, confidence=confidence)
+
+
+def rate_curves(
+    kind: Literal["roc", "precision_recall"],
+    handle: Handle,
+    points: int,
+    confidence: float,
+    seed: int,
+    *,
+    ordered: bool,
+) -> RateCurves:
+    """The curves of one kind, of every model and event, with the areas below them."""
+    metric = AREA if kind == "roc" else PRECISION
+    ranks = rank_events(handle, ordered=ordered, precise=metric == PRECISION, weighted=False)
+    average = over_events("macro", ordered)
+    scores = scores_of(metric, ranks, average, confidence, several=handle.several)
     by_model = scores if isinstance(scores, RankScores) else {handle.models[0]: scores}
     events = event_names(handle.class_names, ordered=ordered)
-    sources = [RankSource(name, ordered, False, len(events), 2) for name in handle.models]
-    counts = handle.summarise({source.model: RankRecipe(source) for source in sources})
     recipes = {}
-    for name in handle.models:
-        for i, ranked in enumerate(Ranked.all(counts[name], len(events))):
+    for name, cells_of_events in zip(handle.models, ranks.cells, strict=True):
+        for i, ranked in enumerate(cells_of_events):
             grid = _thresholds(ranked, points)
             grid = np.append(grid, np.inf) if kind == "roc" else grid
             recipes[name, i] = GridRecipe((name,), i, ordered, grid, "right", ranked=True)

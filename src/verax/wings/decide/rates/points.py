@@ -135,13 +135,23 @@ def operating_points(
         aim = Aim.of(threshold, costs)
         check_count("folds", folds, least=2)
         handle = open_rows(y, p, ordered=ordered, dense=True, **read)
-        return _chosen(handle, aim, ordered, folds, confidence, seed)
+        return chosen_points(handle, aim, confidence, seed, ordered=ordered, folds=folds)
     if costs is not None:
         raise InputError(
             'are for threshold="cost"', argument="costs", found="the threshold is given", kind="value"
         )
     grid = np.array(check_thresholds(threshold))
     handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    return given_points(handle, grid, confidence, ordered=ordered)
+
+
+# ---- from states -------------------------------------------------------------------------------
+
+
+def given_points(
+    handle: Handle, grid: Floats, confidence: float, *, ordered: bool = False
+) -> OperatingPoints:
+    """The rates of every model at given thresholds."""
     counted = Counted(handle, grid, "right", ordered=ordered, stretches=False)
     names, pairs = counted.models, list(combinations(counted.models, 2))
     points, gaps = [], []
@@ -152,9 +162,6 @@ def operating_points(
         gaps += _differences(both, event, dict.fromkeys(names, grid), confidence)
     result = OperatingPoints(tuple(points), tuple(gaps), counted.rows, confidence)
     return result.with_skipped(counted.skipped)
-
-
-# ---- from states -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -241,9 +248,10 @@ def _differences(
 # ---- chosen thresholds -------------------------------------------------------------------------
 
 
-def _chosen(
-    handle: Handle, aim: Aim, ordered: bool, folds: int, confidence: float, seed: int
+def chosen_points(
+    handle: Handle, aim: Aim, confidence: float, seed: int, *, ordered: bool = False, folds: int = 5
 ) -> OperatingPoints:
+    """The rates of every model at a threshold chosen on the rows."""
     sampled, summaries = sampled_rows(handle)
     kept = sampled.by_content()
     tables, decimals = {}, 0

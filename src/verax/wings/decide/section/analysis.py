@@ -8,13 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from verax.errors import InputError
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
 from verax.report.problem import Problem
-from verax.wings.decide.net_benefit import DecisionCurves, net_benefit
-from verax.wings.decide.rates.curves import confidence_curve, precision_recall_curve, roc_curve
-from verax.wings.decide.rates.points import operating_points
+from verax.wings.decide.cells import DEFAULT_GRID
+from verax.wings.decide.net_benefit import DecisionCurves, decision_curves
+from verax.wings.decide.rates.chosen import Aim
+from verax.wings.decide.rates.curves import confidence_curves, rate_curves
+from verax.wings.decide.rates.points import chosen_points, given_points
 from verax.wings.decide.rates.result import OperatingPoints, RateCurves
 
 # Thresholds of the table of operating points, those that have numbers, and what others are chosen for.
@@ -79,22 +83,19 @@ def find_thresholds(handle: Handle, problem: Problem, plan: Resampling) -> Thres
     """The curves, from further passes over the rows; None where these would take too long."""
     if not problem.again or problem.n_rows * len(problem.models) > _MOST_ROWS:
         return None
-    how: dict[str, Any] = {"confidence": plan.confidence, "seed": plan.seed}
-    confident = confidence_curve(handle, **how)
+    level, seed = plan.confidence, plan.seed
+    confident = confidence_curves(handle, level, seed)
     if problem.n_classes != 2:
         return ThresholdCurves(confident, None)
+    chosen: tuple[OperatingPoints, ...] = ()
+    # None where a single row has weight, because nothing can be held out.
+    with suppress(InputError):
+        chosen = tuple([chosen_points(handle, Aim.of(aim, None), level, seed) for aim in AIMS])
     two = TwoClassCurves(
-        roc=roc_curve(handle, points=_POINTS, **how),
-        precision_recall=precision_recall_curve(handle, points=_POINTS, **how),
-        net_benefit=net_benefit(handle, **how),
-        points=operating_points(handle, threshold=GIVEN, **how),
-        chosen=_chosen(handle, **how),
+        roc=rate_curves("roc", handle, _POINTS, level, seed, ordered=False),
+        precision_recall=rate_curves("precision_recall", handle, _POINTS, level, seed, ordered=False),
+        net_benefit=decision_curves(handle, DEFAULT_GRID, level, seed),
+        points=given_points(handle, np.array(GIVEN), level),
+        chosen=chosen,
     )
     return ThresholdCurves(confident, two)
-
-
-def _chosen(handle: Handle, **how: Any) -> tuple[OperatingPoints, ...]:
-    """Points of chosen thresholds; none where a single row has weight, because nothing can be held out."""
-    with suppress(InputError):
-        return tuple(operating_points(handle, threshold=aim, **how) for aim in AIMS)
-    return ()

@@ -14,14 +14,16 @@ from verax.analyses.list_samples import ListSample
 from verax.analyses.samples import Sample
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats
+from verax.inputs.forecasts import Forecasts
 from verax.inputs.lists.rows import ListRows
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable
+from verax.scores.metrics import needs_order
 from verax.scores.registry import headline_rule
-from verax.wings.recalibrate.analysis import recalibrate, recalibrate_lists
-from verax.wings.recalibrate.records import LISTS, rows_tried
+from verax.wings.recalibrate.analysis import methods_named, recalibrate_lists, recalibrated
+from verax.wings.recalibrate.records import FOLDS, LISTS, TITLES, rows_tried
 from verax.wings.recalibrate.result import Recalibration
 
 # Recalibration is not tried on fewer rows than this.
@@ -180,19 +182,18 @@ def _miscalibration(panel: ReliabilityPanel) -> float:
 
 
 def _recalibration(problem: Problem, rows: Sample, i: int, confidence: float, seed: int) -> Recalibration:
-    return recalibrate(
+    rule, ordered = _rule(problem), problem.ordered
+    given = Forecasts(
         rows.y,
         rows.p[:, i],
-        method=settings.report_methods,
-        rule=_rule(problem),
-        ordered=problem.ordered,
+        ordered=needs_order([rule], ordered=ordered),
         weights=rows.weights,
         groups=rows.groups,
-        confidence=confidence,
-        seed=seed,
         # Softmax and rescaling leave rounding behind.
         normalize=True,
     )
+    asked = methods_named(settings.report_methods, TITLES)
+    return recalibrated(given, asked, rule, FOLDS, confidence, seed, ordered=ordered)
 
 
 def _rule(problem: Problem) -> Rule:
