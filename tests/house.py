@@ -4,6 +4,7 @@
     python tests/house.py              the tree as it stands (src/verax)
     python tests/house.py --list       every arrow that breaks the law
     python tests/house.py --depth      also: how deep `evaluate` calls (runs it, second call)
+    python tests/house.py --page       also: how deep `verax evaluate FILE --html` calls
     python tests/house.py --check      exit 1 where the law or a budget is broken
 
 Reads imports at the top of files, inside functions, for type checkers, the constant names that are passed to
@@ -16,9 +17,12 @@ import argparse
 import ast
 import io
 import sys
+import tempfile
+import threading
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import numpy as np
@@ -55,8 +59,10 @@ DOORS = {
     "form": "scans",
     "handle": "scans",
 }
-# At most: code lines of the core and of a wing, how deep `evaluate` calls, and through how many modules.
+# At most: code lines of the core and of a wing, how deep `evaluate` calls, and through how many modules; the
+# same of `verax evaluate FILE --html`, with two classes and with four.
 CORE, WING, DEPTH, MODULES = 56_000, 5_000, 18, 22
+PAGE_DEPTH, PAGE_MODULES = 30, 225
 
 
 def code_lines(text: str) -> int:
@@ -253,24 +259,60 @@ def depth(root: Path) -> tuple[int, int, int]:
     sys.path.insert(0, str(root.parent))
     import verax as vx
 
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(3), 500)
-    y = np.array([rng.choice(3, p=row) for row in p])
+    y, p = _rows(3)
     str(vx.evaluate(y, p))
-    here, most, functions = 0, 0, set()
+    return entered(root, lambda: vx.evaluate(y, p))
+
+
+def page_depth(root: Path, n_classes: int) -> tuple[int, int, int]:
+    """The same of a later `verax evaluate FILE --html`."""
+    sys.path.insert(0, str(root.parent))
+    from verax.__main__ import main as verax
+
+    y, p = _rows(n_classes)
+    with tempfile.TemporaryDirectory() as folder:
+        file, page = Path(folder, "rows.csv"), str(Path(folder, "page.html"))
+        names = ",".join(["label", *(f"p_{k}" for k in range(n_classes))])
+        rows = (f"{outcome},{','.join(map(str, row))}" for outcome, row in zip(y, p.tolist(), strict=True))
+        file.write_text("\n".join([names, *rows, ""]))
+
+        def run() -> None:
+            sys.argv = ["verax", "evaluate", str(file), "--html", page]
+            with redirect_stdout(io.StringIO()), suppress(SystemExit):
+                verax()
+
+        # Kernels and templates are compiled by the first calls.
+        run()
+        run()
+        return entered(root, run)
+
+
+def _rows(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Outcomes and calibrated forecasts."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(n_classes), 500)
+    return np.array([rng.choice(n_classes, p=row) for row in p]), p
+
+
+def entered(root: Path, call: Callable[[], object]) -> tuple[int, int, int]:
+    """How deep a call goes inside verax, in its deepest thread; the functions and modules that it enters."""
+    here, most, functions = threading.local(), 0, set()
     own = str(root)
 
     def watch(frame, event, _):
-        nonlocal here, most
+        nonlocal most
         if event in ("call", "return") and frame.f_code.co_filename.startswith(own):
-            here += 1 if event == "call" else -1
-            most = max(most, here)
+            here.deep = getattr(here, "deep", 0) + (1 if event == "call" else -1)
+            most = max(most, here.deep)
             functions.add((frame.f_code.co_filename, frame.f_code.co_qualname))
 
+    threading.setprofile(watch)
     sys.setprofile(watch)
-    vx.evaluate(y, p)
+    call()
     sys.setprofile(None)
-    return most, len(functions), len({file for file, _ in functions})
+    threading.setprofile(None)
+    files = {file for file, _ in functions if file.endswith(".py")}
+    return most, len(functions), len(files)
 
 
 def main() -> int:
@@ -279,6 +321,7 @@ def main() -> int:
     parser.add_argument("tree", nargs="?", default="src/verax", type=Path)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--depth", action="store_true")
+    parser.add_argument("--page", action="store_true")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     root = given.tree.resolve()
@@ -311,6 +354,13 @@ def main() -> int:
             f"{MODULES})"
         )
     over = core > CORE or any(lines > WING for lines in wings.values()) or deep > DEPTH or modules > MODULES
+    for n_classes in (2, 4) if given.page else ():
+        deep, functions, modules = page_depth(root, n_classes)
+        print(
+            f"page of {n_classes} classes: {deep} deep (at most {PAGE_DEPTH}), {functions} functions in "
+            f"{modules} modules (at most {PAGE_MODULES})"
+        )
+        over = over or deep > PAGE_DEPTH or modules > PAGE_MODULES
     return int(given.check and bool(over or broken or circles or loops))
 
 

@@ -47,14 +47,26 @@ def test_every_room_has_its_floor():
     assert rooms - {"", "wings"} == {*house.FLOOR, *lists}
 
 
+def said(option):
+    """How deep a call is, and the modules that it enters, in a process of its own: calls of others would
+    count.
+    """
+    command = [sys.executable, house.__file__, str(ROOT), option]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = [line.split() for line in lines if " deep " in line]
+    return [tuple(int(words[words.index(word) - 1]) for word in ("deep", "modules")) for words in found]
+
+
 def test_evaluate_does_not_call_deeper_than_its_budget():
-    """In a process of its own, because the first calls of others would count."""
-    command = [sys.executable, house.__file__, str(ROOT), "--depth"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    words = said.split()
-    deep, modules = (int(words[words.index(word) - 1]) for word in ("deep", "modules"))
+    ((deep, modules),) = said("--depth")
     assert deep <= house.DEPTH
     assert modules <= house.MODULES
+
+
+def test_a_page_does_not_call_deeper_than_its_budget():
+    for deep, modules in said("--page"):
+        assert deep <= house.PAGE_DEPTH
+        assert modules <= house.PAGE_MODULES
 
 
 @pytest.mark.parametrize("wing", wings(), ids=lambda wing: wing.name)

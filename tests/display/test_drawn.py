@@ -16,8 +16,7 @@ from reports import EVIL
 from verax.display.axes import Axis
 from verax.display.drawings import drawing, rows_height
 from verax.display.figures import Figure, Sheet
-from verax.display.marks import BEHIND, Band, Bars, Guide, Line, Points, Ranged, Ranges, Shade, Strip
-from verax.display.textplots import text_figure
+from verax.display.marks import BEHIND, Band, Bars, Line, Points, Ranged, Ranges, Shade, Strip
 
 plt = pytest.importorskip("matplotlib.pyplot")
 NUMBER = re.compile(r"−?\d[\d,]*(?:\.\d+)?(?:e[−+]?\d+)?")
@@ -211,34 +210,6 @@ def test_drawings_are_whole_and_stay_in_their_frame(name, width):
         assert top >= 0
         assert left + across <= width
         assert top + tall <= float(root.get("height"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("ascii_only", [False, True])
-def test_terminals_get_lines_that_fit(name, ascii_only):
-    for figure in drawn_figures(name):
-        lines = text_figure(replace(figure, title="", says="", facts=()), ascii_only=ascii_only).split("\n")
-        keys = {f"{entry.name}" for entry in figure.key()}
-        assert max(len(line) for line in lines if not any(key in line for key in keys)) <= 80
-        text = text_figure(figure, ascii_only=ascii_only)
-        assert figure.sentence[:20] in text or ascii_only
-        assert text.isascii() or not ascii_only
-
-
-def test_a_terminal_shows_where_values_lie():
-    found = Ranges(
-        "mean", [Ranged("a", 0.0, -0.5, 0.5), Ranged("long name", 1.0, flagged=True)], "95% interval", "bad"
-    )
-    figure = Figure("", [Guide("tie", "x", 0.0), found], Axis("loss", -1, 1), Axis(names=("a", "long name")))
-    drawn = text_figure(figure, width=60).split("\n")[1:]
-    assert drawn[0].startswith("        a ")
-    cells = drawn[0][10:]
-    assert cells.count("─") > 8
-    assert abs(cells.index("●") - (cells.index("─") + cells.rindex("─")) / 2) <= 1
-    assert drawn[1].rstrip().endswith("1")
-    assert "◆" in drawn[1]
-    assert "┊" in drawn[1]
-    assert drawn[-1] == "┊ tie   ● mean   ◆ bad   ─ 95% interval"
 
 
 def test_texts_from_outside_stay_texts_in_drawings():

@@ -27,7 +27,7 @@ from verax.analyses.calibration.recipes import EventRecipe
 from verax.common.texts import percent
 from verax.inputs.memory import ONLY, open_rows
 from verax.report import Report
-from verax.report.bundle import templates
+from verax.report.compiled import templates
 from verax.report.exhibits import comparison_exhibit
 
 

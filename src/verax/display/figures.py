@@ -1,8 +1,7 @@
 """Figures as data: marks over two axes, with their words and numbers.
 
-A result describes its figures once. matplotlib (`display.plots`), pages (`display.drawings`) and terminals
-(`display.textplots`) draw them from the description. Keys, hints and tables are made from the marks, so they
-name nothing that is not drawn.
+A result describes its figures once. matplotlib (`display.plots`) and pages (`display.drawings`) draw them
+from the description. Keys, hints and tables are made from the marks, so they name nothing that is not drawn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What takes long to make for a page, kept in the user's folder of caches: compiled templates.
+"""Compiled templates, kept in the user's folder of caches because compiling them takes long.
 
 Templates run. So they must lie in a folder that only the user can write to.
 """
