@@ -12,7 +12,7 @@ from scanned import alike
 from scattered import Scattered, problem
 from verax._settings import changed
 from verax.analyses.samples import Sketch
-from verax.analyses.worst_ranks import LossCounts
+from verax.analyses.worst import LossCounts
 from verax.analyses.worst_rows import WorstRecipe
 from verax.engines.keyed import Keyed, Run
 from verax.engines.keys import loss_keys

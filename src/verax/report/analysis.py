@@ -27,8 +27,7 @@ from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, OtherGroups
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.parts import probabilities, seen
-from verax.analyses.worst import Worst, ranking, read_worst
-from verax.analyses.worst_ranks import read_ranked, worst_recipes
+from verax.analyses.worst import Worst, ranking, read_ranked, read_worst, worst_recipes
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
 from verax.common.memory import give_back
 from verax.common.summaries import Summary, merges

@@ -16,8 +16,8 @@ from verax.common.packages import needed
 from verax.common.texts import visible
 from verax.common.wings import wings
 from verax.inference.findings import Verdict
-from verax.report.compiled import templates
 from verax.report.charts import all_figures
+from verax.report.compiled import templates
 from verax.report.contents import Contents
 from verax.report.figures import figure_script, figure_style, policy_for
 from verax.report.section import sections

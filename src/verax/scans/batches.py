@@ -26,11 +26,11 @@ from verax.inputs.reading import Reading, named_columns
 from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.skipping import NO_ROWS
 from verax.scans.distinct import refuse_repeated_ids
+from verax.scans.forms import TableReader, reader_of
 from verax.scans.loaded import LoadedRows, rows_fit
 from verax.scans.local import KeptParts, LocalHandle, Work
 from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
-from verax.scans.readers import TableReader, reader_of
 from verax.scans.rescaling import Rescaling
 
 # With at least this number of long parts, all parts are long, including the first.

@@ -23,9 +23,9 @@ from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns
 from verax.scans.distinct import summarised
+from verax.scans.forms import TableReader, reader_of
 from verax.scans.frames import ArrowTable
 from verax.scans.options import ScanOptions
-from verax.scans.readers import TableReader, reader_of
 
 # An error inside the text of another one.
 _MARKED = re.compile(r"\[verax:([A-Za-z0-9+/=]+)\]")

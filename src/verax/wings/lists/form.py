@@ -13,7 +13,7 @@ from verax.scans.options import ScanOptions
 
 if TYPE_CHECKING:
     from verax.files.formats.tables import SourceTable
-    from verax.scans.readers import TableReader
+    from verax.scans.forms import TableReader
 
 
 class _Lists(Form):

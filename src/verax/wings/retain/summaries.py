@@ -19,7 +19,7 @@ from verax.analyses.parts import losses_of_cases, probabilities, seen
 from verax.analyses.sampled import poisson_copies
 from verax.analyses.table import RowTable, common_unit, different
 from verax.analyses.uncertainty_scores import UncertaintyScore
-from verax.analyses.worst_ranks import rank_in
+from verax.analyses.worst import rank_in
 from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
 from verax.common.sorting import DECIMALS
