@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from verax.display.tables import Tabled, stacked
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 from verax.wings.decide.cells import Counted
+
+if TYPE_CHECKING:
+    from verax.display.figures import Sheet
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -97,7 +100,7 @@ class CurveDifference(Record):
 Shown = TypeVar("Shown", bound=OfEvent)
 
 
-class CurvesOfEvents(Tabled, MaySkip, Generic[Shown]):
+class CurvesOfEvents(Tabled, MaySkip, ABC, Generic[Shown]):
     """The curves of all models and events, one after the other or by name."""
 
     curves: tuple[Shown, ...]
@@ -143,6 +146,22 @@ class CurvesOfEvents(Tabled, MaySkip, Generic[Shown]):
         """
         return event_in_words(event, ordered=self.rows.ordered)
 
+    def plot(self) -> Any:
+        """Draw all curves, a panel for each event.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        from verax.display.plots import draw
+
+        return draw(self._sheet())
+
+    @abstractmethod
+    def _sheet(self) -> Sheet:
+        """The curves, a figure for each event."""
+
     def _drawn(self, most: int) -> tuple[list[str], str]:
         """The events that a figure shows, and its title where there are more."""
         events = list(dict.fromkeys(curve.event for curve in self.curves))
@@ -154,7 +173,7 @@ Gap = TypeVar("Gap", bound=CurveDifference)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EventCurves(CurvesOfEvents[Curve], ABC, Generic[Curve, Gap]):
+class EventCurves(CurvesOfEvents[Curve], Generic[Curve, Gap]):
     """The curves of all models and events, and the differences of all pairs of models.
 
     Attributes

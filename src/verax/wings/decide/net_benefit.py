@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
@@ -183,18 +183,6 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
     def sentences(self) -> list[str]:
         """The thresholds at which each model is of use, in words."""
         return [f"{self.called(curve.event)}, {curve.model}: {_sentence(curve)}" for curve in self.curves]
-
-    def plot(self) -> Any:
-        """Draw all curves, a panel for each event.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The drawing.
-        """
-        from verax.display.plots import draw
-
-        return draw(self._sheet())
 
     def _sheet(self) -> Sheet:
         """The curves, a figure for each event."""

@@ -486,18 +486,6 @@ class RateCurves(CurvesOfEvents[RateCurve]):
         """The title, and what axes and area are called."""
         return KINDS[self.kind]
 
-    def plot(self) -> Any:
-        """Draw all curves, a panel for each event.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The drawing.
-        """
-        from verax.display.plots import draw
-
-        return draw(self._sheet())
-
     def _sheet(self) -> Sheet:
         """The curves, a figure for each event."""
         from verax.display.figures import MOST_FIGURES, Sheet, widths
