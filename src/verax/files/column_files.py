@@ -289,9 +289,11 @@ class ColumnFile(Source):
         Makes predictions of its batches.
     """
 
-    def __init__(self, table: SourceTable, request: Reading) -> None:
+    def __init__(
+        self, table: SourceTable, request: Reading, *, classes: tuple[Hashable, ...] | None = None
+    ) -> None:
         self.path: str = table.name
-        self._request = request
+        request = self._request = request if classes is None else replace(request, classes=classes)
         self._table = table
         self.n_rows: int | None = self._table.n_rows
         self.n_bytes: int = self._table.n_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
@@ -17,7 +17,7 @@ from verax.files.column_files import ColumnFile, ColumnReader
 from verax.files.formats.tables import SourceTable
 from verax.files.joining import with_classes_of
 from verax.files.listfile import ListFile
-from verax.files.predictions import Followup, Predictions
+from verax.files.predictions import Predictions
 from verax.files.set_columns import set_rows_of
 from verax.files.source import forecasts_of, rows_at_a_time, with_id
 from verax.inputs.arrays import Ints
@@ -49,12 +49,13 @@ class PartReader:
         """Find the role of each column; the first model determines the classes and their order."""
         readers: dict[str, ColumnReader] = {}
         for name, request in options.reading.models(default_name(table.name)).items():
-            readers[name] = with_classes_of(
+            reader = with_classes_of(
                 {name: reader.labels.classes for name, reader in readers.items()},
                 name,
                 request.names,
-                partial(_reader, table, request, options.followup),
-            )
+                partial(ColumnFile, table, request),
+            ).reader
+            readers[name] = replace(reader, roles=replace(reader.roles, followup=options.followup))
         table.as_numbers(set().union(*(reader.numbers for reader in readers.values())))
         return cls(readers, options.reading)
 
@@ -112,17 +113,6 @@ class PartReader:
             values = [table[name][at].as_py() for name in names]
             raise with_id(error, self.first.roles, values) from None
         return usable(models, self.request, rescaling)
-
-
-def _reader(
-    table: SourceTable,
-    request: Reading,
-    followup: Followup | None,
-    *,
-    classes: tuple[Hashable, ...] | None,
-) -> ColumnReader:
-    reader = ColumnFile(table, request if classes is None else replace(request, classes=classes)).reader
-    return replace(reader, roles=replace(reader.roles, followup=followup))
 
 
 # The default name of the only model of a source.
