@@ -1,8 +1,10 @@
 """What a call of a loss or a metric costs in a training loop, beside cross entropy, accuracy and Keras's own.
 
     python benchmarks/training.py [backend of Keras]
+    python benchmarks/training.py classes [threads]
 
-Small batches on a CPU show the fixed cost of a call. All rows are of one run, and the calls of a
+Small batches on a CPU show the fixed cost of a call, many classes that of a number (`classes`, with the least
+times, which a busy machine changes less). All rows are of one run, and the calls of a
 table take turns, so that a busy machine slows all of them alike. Medians, in microseconds.
 """
 
@@ -14,7 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-os.environ["KERAS_BACKEND"] = sys.argv[1] if len(sys.argv) > 1 else "torch"
+CLASSES = sys.argv[1:2] == ["classes"]
+os.environ["KERAS_BACKEND"] = sys.argv[1] if len(sys.argv) > 1 and not CLASSES else "torch"
 
 import keras
 import numpy as np
@@ -23,15 +26,19 @@ import torchmetrics
 
 from machine import describe
 from verax.adapters import keras as adapter
+from verax._settings import changed
 from verax.adapters.torch import Card, Loss, Score
+from verax.adapters.training import is_differentiable
 
 Call = Callable[[], object]
 # After this many calls loops are compiled.
 SETTLED = 1100
 
 
-def in_turns(calls: dict[str, Call], rounds: int, warmup: int) -> dict[str, float]:
-    """The median time of each call."""
+def in_turns(
+    calls: dict[str, Call], rounds: int, warmup: int, pick: Callable[[list[float]], Any] = np.median
+) -> dict[str, float]:
+    """The median time of each call, or another that is picked."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for round_ in range(warmup + rounds):
         for name, call in calls.items():
@@ -39,7 +46,7 @@ def in_turns(calls: dict[str, Call], rounds: int, warmup: int) -> dict[str, floa
             call()
             if round_ >= warmup:
                 times[name].append(time.perf_counter() - start)
-    return {name: 1e6 * float(np.median(own)) for name, own in times.items()}
+    return {name: 1e6 * float(pick(own)) for name, own in times.items()}
 
 
 def show(title: str, found: dict[str, float]) -> None:
@@ -74,6 +81,25 @@ def losses(n: int, k: int) -> None:
         calls["EMDLoss of dlordinal"] = step(emd, y)
     show(f"loss and gradient of {n} x {k} logits, first calls", in_turns(calls, 150, 20))
     show(f"loss and gradient of {n} x {k} logits, in a loop", in_turns(calls, 400, SETTLED))
+
+
+def many_classes() -> None:
+    """Losses of all rules by compiled loops, of few and of many classes."""
+    from verax.rules import RULES
+
+    names = [name for name, rule in RULES.items() if is_differentiable(rule)]
+    for n, k in ((64, 5), (256, 100), (64, 1000), (4096, 100)):
+        z, y = torch.randn(n, k, requires_grad=True), torch.randint(0, k, (n,))
+
+        def run(loss: Callable[[Any, Any], Any], z: Any = z, y: Any = y) -> None:
+            z.grad = None
+            loss(z, y).backward()
+
+        losses = {"cross entropy": torch.nn.CrossEntropyLoss()} | {name: Loss(name) for name in names}
+        calls: dict[str, Call] = {name: (lambda loss=loss: run(loss)) for name, loss in losses.items()}
+        with changed(loss_compiled_after=0):
+            found = in_turns(calls, 300 if n * k < 10**5 else 50, 10, min)
+        show(f"loss and gradient of {n} x {k} logits, {torch.get_num_threads()} threads", found)
 
 
 def dlordinal_emd(k: int) -> Callable[[Any, Any], Any] | None:
@@ -117,9 +143,12 @@ def steps(n: int, k: int) -> None:
 
 
 def main() -> None:
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(sys.argv[2]) if CLASSES and len(sys.argv) > 2 else 1)
     torch.manual_seed(0)
     print(describe())
+    if CLASSES:
+        many_classes()
+        return
     losses(128, 5)
     metrics(64, 5)
     steps(128, 5)

@@ -124,6 +124,34 @@ def test_losses_of_a_long_loop_are_the_same(rule, change):
         torch.testing.assert_close((again, steep), (value, slope))
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("rule", ["rps", "pll"])
+def test_losses_of_many_classes_by_a_loop_are_those_of_operations(rule, reduction, change):
+    z, y, _ = rows(n=50, k=23)
+    y[::7] = -100
+    loss = Loss(rule, reduction=reduction, class_weights=torch.linspace(1, 2, 23), ignore_index=-100)
+    weights = torch.linspace(0.1, 1, 50, dtype=torch.float64)
+
+    def passes():
+        value = loss(z, y, weights)
+        above = torch.linspace(1, 3, value.numel(), dtype=torch.float64).reshape(value.shape)
+        # The second has nothing left of the first.
+        slopes = [torch.autograd.grad(value, z, factor * above, retain_graph=True)[0] for factor in (1, 2, 2)]
+        slope = torch.autograd.grad(value, z, above, create_graph=True)[0]
+        return value, *slopes, slope, torch.autograd.grad(slope.square().sum(), z)[0]
+
+    change(torch_host_up_to=-1)
+    by_operations = passes()
+    change(loss_compiled_after=0)
+    by_loop = passes()
+    torch.testing.assert_close(by_loop, by_operations, rtol=1e-10, atol=1e-13)
+    torch.testing.assert_close(by_loop[2], by_loop[3], rtol=0, atol=0)
+    jacobian = torch.func.jacrev(lambda z: loss(z, y, weights))(z.detach())
+    torch.testing.assert_close(
+        jacobian.reshape(-1, *z.shape).sum(0), torch.autograd.grad(loss(z, y, weights).sum(), z)[0]
+    )
+
+
 def _with_slope(rule, z, target):
     value = Loss(rule)(z, target)
     return value.detach(), torch.autograd.grad(value, z)[0]

@@ -14,8 +14,10 @@ from verax.kernels.shared import FAR
 from verax.scores.gradients.logits import (
     Scaling,
     _losses_with_gradient,
+    compiles_rows,
     derivatives,
     losses_with_gradient,
+    losses_with_slopes,
     run_compiled,
     run_with_losses,
 )
@@ -245,3 +247,64 @@ def test_where_losses_with_gradients_are_left_to_array_calls(change, monkeypatch
     assert run_with_losses(vx.rps, np.zeros((FEW + 1, 5)), np.zeros(5, int)) is None
     change(kernels=False)
     assert run_with_losses(vx.rps, z, y) is None
+
+
+# ---- rows of many classes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "k"),
+    [
+        (OwnRule(), 11),
+        (vx.brier, 12),
+        (vx.rps, 40),
+        (vx.sa_rps, 17),
+        (vx.abs_rps, 23),
+        (vx.log_score, 1000),
+        (vx.ranked_log, 37),
+        (vx.spherical, 100),
+        (vx.pbs, 13),
+        (vx.penalized(vx.ranked_log, 1.0, ties="lowest"), 14),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_losses_of_rows_of_many_classes_are_those_of_array_calls(rule, k, dtype, change):
+    change(loss_compiled_after=0)
+    rng = np.random.default_rng(0)
+    y, z = rng.integers(0, k, 150), (3 * rng.normal(size=(150, k))).astype(dtype)
+    y[:5], y[5:10] = 0, k - 1
+    # Equal largest logits, impossible classes, a certain forecast, and rows that are left to array calls.
+    z[10:20] = np.round(z[10:20])
+    z[20:30, ::3], y[20:30] = -np.inf, 1
+    z[np.arange(30, 40), y[30:40]] = 60
+    z[40:45, 2], y[40:45] = 900, 5
+    factors = rng.random(150)
+    assert compiles_rows(rule, *z.shape)
+    losses, g = losses_with_slopes(rule, z, y, factors, 1)
+    expected, slopes = _losses_with_gradient(rule, np.ascontiguousarray(z.T, np.float64), y)
+    assert g.dtype == dtype
+    limit = {"rtol": 1e-10, "atol": 1e-13} if dtype == np.float64 else {"rtol": 1e-6, "atol": 1e-9}
+    np.testing.assert_allclose(losses, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(g, (slopes * factors).T, **limit)
+
+
+def test_threads_share_rows_of_many_classes(change):
+    change(loss_compiled_after=0)
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(3001, 100)), rng.integers(0, 100, 3001)
+    assert compiles_rows(vx.brier, *z.shape)
+    one, three = (losses_with_slopes(vx.brier, z, y, np.ones(len(y)), n) for n in (1, 3))
+    for alone, shared in zip(one, three, strict=True):
+        np.testing.assert_array_equal(alone, shared)
+
+
+def test_which_rows_have_a_loop(change):
+    assert not compiles_rows(vx.rps, 100, 30)
+    # A large batch counts as many calls.
+    assert compiles_rows(vx.rps, 10**6, 30)
+    change(loss_compiled_after=0)
+    for rule, k in ((Untraced(), 30), (OfTheTop(), 30), (vx.rps, FEW)):
+        assert not compiles_rows(rule, 100, k)
+    change(kernels=False)
+    assert not compiles_rows(vx.rps, 10**6, 30)

@@ -8,7 +8,7 @@ classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import itemgetter
@@ -27,7 +27,7 @@ from verax.kernels.texts import Kernel, Lines, compile_text
 # Statistics that are constant but for jumps: they have no derivative, and count as flat.
 _FLAT = frozenset({"hit", "answered", "hit_lowest", "decision", "invalid"})
 # Those of them that only losses need.
-_HITS = frozenset({"hit", "answered", "hit_lowest"})
+HITS = frozenset({"hit", "answered", "hit_lowest"})
 
 
 @lru_cache(maxsize=64)
@@ -42,8 +42,8 @@ def fuse_slopes(
     score, times `curvature`, and at least `least`; both times the weight. It sets `left` for rows whose
     results are not to be used: numbers on the way left the range of floats.
     """
-    derivatives = _differentiated(rule, n_classes, losses=False)
-    if derivatives is None:
+    derivatives = differentiated(rule, n_classes, _DIRECTIONS.keys(), losses=False)
+    if n_classes > FEW or derivatives is None:
         return None
     trace, slopes = derivatives
     kept = [1] if binary else list(range(n_classes))
@@ -71,8 +71,8 @@ def fuse_losses_with_slopes(rule: Formula, n_classes: int) -> tuple[Kernel, Floa
     The kernel reads the logits `z`, of shape (K, N), and writes the loss of each row and its gradient, of the
     same shape.
     """
-    derivatives = _differentiated(rule, n_classes, losses=True)
-    if derivatives is None:
+    derivatives = differentiated(rule, n_classes, _DIRECTIONS.keys(), losses=True)
+    if n_classes > FEW or derivatives is None:
         return None
     trace, slopes = derivatives
     (loss,) = trace.losses
@@ -80,7 +80,7 @@ def fuse_losses_with_slopes(rule: Formula, n_classes: int) -> tuple[Kernel, Floa
     def write(row: Lines) -> list[str]:
         write_probabilities(row, n_classes, "logits", binary=False)
         begun = _begun(row, trace, slopes, n_classes)
-        if hits := _HITS & set(trace.statistics):
+        if hits := HITS & set(trace.statistics):
             row.let(begun.at_outcome(begun.p), "p_true")
             write_modes(row, begun.p, hits)
         partials = _write_partials(begun, trace, slopes, begun.at_outcome)
@@ -92,17 +92,22 @@ def fuse_losses_with_slopes(rule: Formula, n_classes: int) -> tuple[Kernel, Floa
     return compile_text(text, __file__), np.array(trace.constants)
 
 
-def _differentiated(rule: Formula, n_classes: int, *, losses: bool) -> tuple[Trace, dict[str, str]] | None:
-    """The steps of the derivatives of a rule, with those of its loss if asked for, and their names."""
+def differentiated(
+    rule: Formula, n_classes: int, known: Collection[str], *, losses: bool
+) -> tuple[Trace, dict[str, str]] | None:
+    """The steps of the derivatives of a rule, with those of its loss if asked for, and their names.
+
+    None if there are none, or if they read statistics besides the `known` ones, that of the outcome's
+    probability, and for losses those of whether the outcome is the most likely class.
+    """
     trace = record([rule], n_classes, log_true=True)
-    if trace is None or n_classes > FEW:
+    if trace is None:
         return None
     trace, slopes = _alive(*differentiate(trace), trace.losses if losses else ())
     needed = {*trace.statistics, *slopes} - {"p_true"}
     # The loss of the modes is a number of its own, beside which nothing else is asked of them.
-    needed -= _HITS if losses and "top" not in needed else frozenset()
-    known = _DIRECTIONS.keys() >= needed
-    return (trace, slopes) if slopes and known else None
+    needed -= HITS if losses and "top" not in needed else frozenset()
+    return (trace, slopes) if slopes and needed <= set(known) else None
 
 
 def _alive(trace: Trace, slopes: dict[str, str], losses: Sequence[str]) -> tuple[Trace, dict[str, str]]:
@@ -200,7 +205,7 @@ def _write_partials(
     """
     lines = row.lines
     for name in trace.statistics:
-        if name in _HITS:
+        if name in HITS:
             continue
         if name == "log_true":
             lines.let(of(row.log_p), name)

@@ -415,6 +415,8 @@ class _Translator:
         value = self._converted(number, _TRUTH if isinstance(kind, types.Boolean) else wanted).value
         if isinstance(kind, types.Integer) and kind.bitwidth < 64:
             value = self._builder.trunc(value, ir.IntType(kind.bitwidth))
+        if isinstance(kind, types.Float) and kind.bitwidth == 32:
+            value = self._builder.fptrunc(value, ir.FloatType())
         self._context.pack_value(self._builder, kind, value, place)
 
     def _fetch(self, node: ast.Subscript) -> None:

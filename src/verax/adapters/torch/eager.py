@@ -21,12 +21,13 @@ from verax.adapters.torch.rows import (
     flatten,
     is_on_host,
     is_small,
+    is_transformed,
     limit_of,
     on_host,
 )
 from verax.errors import RuleError
 from verax.scores.base import Rule
-from verax.scores.gradients.logits import losses_with_gradient
+from verax.scores.gradients.logits import compiles_rows, losses_with_gradient, losses_with_slopes
 
 _NAMES = ArgumentNames("logits", "target", "weights", "logits", "ignore_index")
 
@@ -68,15 +69,19 @@ class _Work:
         if not is_on_host(rows):
             return self.by_operations(rows)
         constant = self.weights is None or not self.weights.requires_grad
-        if constant and is_small(rows) and _has_slopes(self.rule):
-            batch = self._read(rows, by_numpy=True)
-            refuse_invalid(batch, self.names)
-            losses, slopes = self.with_slopes(batch)
-            # Broken rows are left to operations; a formula may lose a NaN, which slopes keep.
-            if isfinite(losses.sum()) and isfinite(slopes.sum()):
-                loss: Tensor = _HostLoss.apply(rows, losses, slopes, self)  # type: ignore[no-untyped-call]
+        by_loop = constant and self._has_loop(rows)
+        if by_loop or (constant and is_small(rows) and _has_slopes(self.rule)):
+            losses, slopes, total = self.with_slopes(rows, by_loop=by_loop)
+            # Broken rows are left to operations.
+            if isfinite(total):
+                loss: Tensor = _HostLoss.apply(rows, losses, slopes, self, by_loop)  # type: ignore[no-untyped-call]
                 return loss
         return self.by_operations(rows)
+
+    def _has_loop(self, rows: Tensor) -> bool:
+        """Whether a compiled loop goes through the rows, each of which has a class as its target."""
+        classes = self.target.ndim == 1 and not self.label_smoothing
+        return classes and compiles_rows(self.rule, *rows.shape)
 
     def by_operations(self, rows: Tensor) -> Tensor:
         batch = self._read(rows)
@@ -98,10 +103,35 @@ class _Work:
             warn_of_no_rows()
         return total / whole
 
-    def with_slopes(self, batch: TrainingRows) -> tuple[Any, Any]:
-        """The loss and its derivatives in the logits, (N, K), by NumPy; without a reduction those of each."""
+    def with_slopes(self, rows: Tensor, *, by_loop: bool) -> tuple[Any, Any, float]:
+        """The loss and its derivatives in the logits, (N, K), by NumPy; without a reduction those of each.
+
+        The third is a sum of all losses, which is not finite where rows are broken.
+        """
+        batch = self._read(rows, by_numpy=True)
+        refuse_invalid(batch, self.names)
         class_weights = None if self.class_weights is None else self.class_weights.double().numpy()
         scored, factor, divisor = batch.for_training(class_weights, self.label_smoothing)
+        n = len(scored.rows)
+        whole = 1.0
+        if self.reduction == "mean":
+            whole = float(n if divisor is None else divisor.sum())
+        scale, dtype = 1 / whole if whole else nan, scored.rows.dtype
+        if by_loop:
+            factors: Any = np.full(n, scale) if factor is None else factor * scale
+            n_threads = torch.get_num_threads()
+            losses, slopes = losses_with_slopes(self.rule, scored.rows, scored.target, factors, n_threads)
+            losses *= factors
+        else:
+            losses, slopes = self._by_arrays(scored)
+            factors = scale if factor is None else factor * scale
+            losses *= factors
+            slopes = np.multiply(slopes, factors if factor is None else factors[:, None], dtype=dtype)
+        total = float(losses.sum())
+        return np.asarray(losses if self.reduction == "none" else total, dtype), slopes, total
+
+    def _by_arrays(self, scored: TrainingRows) -> tuple[Any, Any]:
+        """The losses and their derivatives by array calls, or loops for few classes."""
         z, y = scored.rows, scored.target
         n, k = z.shape
         if scored.shared:
@@ -112,15 +142,7 @@ class _Work:
         if scored.shared:
             losses = (losses.reshape(n, k) * scored.target).sum(axis=1)
             slopes = (slopes.reshape(n, k, k) * scored.target[:, :, None]).sum(axis=1)
-        if factor is not None:
-            losses, slopes = losses * factor, slopes * factor[:, None]
-        whole = 1.0
-        if self.reduction != "none":
-            losses = losses.sum()
-        if self.reduction == "mean":
-            whole = float(n if divisor is None else divisor.sum())
-        scale, dtype = 1 / whole if whole else nan, scored.rows.dtype
-        return np.asarray(losses * scale, dtype), np.multiply(slopes, scale, dtype=dtype)
+        return losses, slopes
 
     def _read(self, rows: Tensor, *, by_numpy: bool = False) -> TrainingRows:
         return as_rows(
@@ -139,19 +161,27 @@ class _HostLoss(torch.autograd.Function):
     """A loss with its gradient, by NumPy; further derivatives by operations."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, loss: Any, slopes: Any, work: _Work) -> Tensor:
-        ctx.work, ctx.slopes = work, torch.from_numpy(slopes)
+    def forward(ctx: Any, rows: Tensor, loss: Any, slopes: Any, work: _Work, by_loop: bool) -> Tensor:
+        ctx.work, ctx.slopes, ctx.by_loop = work, torch.from_numpy(slopes), by_loop
         ctx.save_for_backward(rows)
         return torch.from_numpy(loss)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
         (above,) = upstream
-        if not torch.is_grad_enabled():
-            return ctx.slopes * (above[:, None] if above.ndim else above), None, None, None
         (rows,) = ctx.saved_tensors
-        loss = ctx.work.by_operations(rows)
-        return torch.autograd.grad(loss, rows, above, create_graph=True)[0], None, None, None
+        if torch.is_grad_enabled():
+            loss = ctx.work.by_operations(rows)
+            return torch.autograd.grad(loss, rows, above, create_graph=True)[0], *[None] * 4
+        # The gradient is given away once: a second pass through the graph computes it again.
+        slopes, ctx.slopes = ctx.slopes, None
+        if slopes is None:
+            slopes = torch.from_numpy(ctx.work.with_slopes(rows, by_loop=ctx.by_loop)[1])
+        if is_transformed():
+            slopes = slopes * (above[:, None] if above.ndim else above)
+        elif above.ndim or above.item() != 1:
+            slopes *= above[:, None] if above.ndim else above
+        return slopes, *[None] * 4
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
