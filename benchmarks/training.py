@@ -16,8 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-CLASSES = sys.argv[1:2] == ["classes"]
-os.environ["KERAS_BACKEND"] = sys.argv[1] if len(sys.argv) > 1 and not CLASSES else "torch"
+os.environ["KERAS_BACKEND"] = sys.argv[1] if sys.argv[1:2] not in ([], ["classes"]) else "torch"
 
 import keras
 import numpy as np
@@ -25,12 +24,13 @@ import torch
 import torchmetrics
 
 from machine import describe
-from verax.adapters import keras as adapter
 from verax._settings import changed
+from verax.adapters import keras as adapter
 from verax.adapters.torch import Card, Loss, Score
 from verax.adapters.training import is_differentiable
 
 Call = Callable[[], object]
+CLASSES = sys.argv[1:2] == ["classes"]
 # After this many calls loops are compiled.
 SETTLED = 1100
 

@@ -85,8 +85,8 @@ def _write_kernel(trace: Trace, slopes: dict[str, str], reads: Collection[str]) 
 def _write_powers(reads: Collection[str]) -> str:
     """The function that writes the powers of a row's logits and adds up those of all classes but the outcome.
 
-    It also counts the largest, all and before the outcome, and the logits that are no numbers; where
-    logarithms of sums are asked for also those that are so small that sums lose them.
+    It also counts the largest ones, overall and before the outcome, and NaN; where logarithms of sums are
+    needed also logits that are so small that sums lose them.
     """
     lines = Lines(8)
     lines.let("np.float64(z[j]) - top", "x")
