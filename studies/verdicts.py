@@ -253,6 +253,9 @@ def all_cells() -> list[Cell]:
                     slow = rows > 1000 or scale.classes > 5 or question in SLOW
                     if slow and not (design.main and rows >= 5 * scale.classes):
                         continue
+                    if "subgroups" in question and rows < 200:
+                        # Some subgroups would have rows of one group only, which is refused.
+                        continue
                     if question in SLOW and (rows > 1000 or scale.classes > 5):
                         continue
                     found += [Cell(question, design, scale, rows, arm) for arm in design.arms]

@@ -78,6 +78,15 @@ def of_arrays(y: list[str], models: dict[str, Any], own: dict[str, Any]) -> Give
 
 
 @cache
+def two_classes(n: int = N) -> Given:
+    """Probabilities of an event and of the rest."""
+    rng, y, p = problem(n, 2, 0)
+    columns = {f"a_{c}": p[:, i] for i, c in enumerate(CLASSES[:2])}
+    labels = [CLASSES[k] for k in y]
+    return Given(labels, {"a": p}, per_row(rng, n), columns, CLASSES[:2], {"probs": {"a": PROBS["a"]}})
+
+
+@cache
 def plain_rows() -> Given:
     """Full distributions without weights and groups."""
     given = dense()
@@ -210,6 +219,7 @@ TABLE = {
     "operating_points that promise a rate": Asked(
         vx.operating_points, {"threshold": "sensitivity>=0.6"}, models=2, takes=DENSE
     ),
+    "plan_validation": Asked(vx.plan_validation, {"threshold": 0.4}, takes=("two classes",)),
     "precision_recall_curve": Asked(vx.precision_recall_curve, {"points": 20}, models=2, takes=DENSE),
     "over_time": Asked(vx.over_time, named={"time": "site"}, called={"time": "by"}),
     "plan": Asked(vx.plan, {"difference": 0.01}, models=2),
@@ -360,4 +370,4 @@ GRADED = {
 
 
 WAYS = {"one part": one_part, "many parts": many_parts, "saved and merged": saved}
-ROWS = {"dense": dense, "plain": plain_rows, "rated": rated, "lists": lists}
+ROWS = {"dense": dense, "plain": plain_rows, "rated": rated, "lists": lists, "two classes": two_classes}

@@ -52,6 +52,7 @@ RESULTS = {
     "verax.wings.monitor.over_time": ["PeriodLine"],
     "verax.wings.monitor.result": ["MonitoredEvent", "MonitoredStep", "MonitorHistory"],
     "verax.wings.plan.result": ["SizeLine"],
+    "verax.wings.plan.validation": ["CriterionSize"],
     "verax.wings.raters.result": ["RatedMean", "Rater"],
     "verax.wings.recalibrate.records": ["Gain", "Trial"],
     "verax.wings.select.refinement.result": ["LossPart"],

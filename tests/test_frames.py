@@ -75,6 +75,7 @@ RESULTS = {
     "SetEvaluation": (lambda: vx.evaluate_sets(Y, P > 0.2), None),
     "Conformal": (lambda: vx.conformal(Y, P, level=0.8), None),
     "SamplePlan": (lambda: vx.plan(Y, {"a": P, "b": OTHER}, difference=0.01), 5),
+    "ValidationPlan": (lambda: vx.plan_validation(normal=(-2, 1)), 3),
     "OverTime": (lambda: vx.over_time(Y, P, time=np.arange(120) // 40), 3),
     "MonitorHistory": (monitored, 3),
     "History": (lambda: History.from_columns(LOG), 3),

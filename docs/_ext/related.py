@@ -37,7 +37,7 @@ GUIDES = {
         confidence_curve RateCurve RateCurves""",
     "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups
         compare_folds FoldComparison compare_datasets DatasetComparison""",
-    "samplesize": "plan SamplePlan",
+    "samplesize": "plan SamplePlan plan_validation ValidationPlan",
     "evals": "Grade evaluate_grades compare_grades GradeCard",
     "sets": "evaluate_sets Sets SetEvaluation LevelSet Winkler SetRule",
     "conformal": "conformal Conformal",
@@ -75,6 +75,7 @@ MAKERS = {
     "Difference": "compare",
     "LengthComparison": "compare_lengths",
     "SamplePlan": "plan",
+    "ValidationPlan": "plan_validation",
     "GradeCard": "evaluate_grades",
     "FoldComparison": "compare_folds",
     "DatasetComparison": "compare_datasets",

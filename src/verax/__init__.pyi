@@ -67,6 +67,7 @@ from .wings.lists.pooling import combine as combine
 from .wings.monitor.monitor import Monitor as Monitor
 from .wings.monitor.over_time import over_time as over_time
 from .wings.plan.analysis import plan as plan
+from .wings.plan.validation import plan_validation as plan_validation
 from .wings.raters.analysis import raters as raters
 from .wings.recalibrate.analysis import recalibrate as recalibrate
 from .wings.retain.curves import retention as retention

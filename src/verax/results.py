@@ -33,6 +33,7 @@ from verax.wings.lists.lengths import LengthComparison
 from verax.wings.monitor.over_time import OverTime
 from verax.wings.monitor.result import Alarm, MonitorHistory
 from verax.wings.plan.result import SamplePlan
+from verax.wings.plan.validation import ValidationPlan
 from verax.wings.raters.result import RaterStudy
 from verax.wings.recalibrate.result import ListRecalibration, Recalibration
 from verax.wings.retain.result import RetentionCurve, RetentionCurves
@@ -93,6 +94,7 @@ __all__ = [
     "SetEvaluation",
     "Subgroups",
     "Thresholds",
+    "ValidationPlan",
     "Verdict",
     "Worst",
 ]

@@ -79,6 +79,7 @@ RESULTS = {
     "risk": lambda: vx.risk_coverage(Y, P, groups=GROUPS),
     "subgroups": lambda: vx.subgroups(Y, MODELS, by=np.arange(N) % 2, least=10),
     "subgroups of lists": lambda: vx.subgroups(Y, LISTS, by=np.array(["x", "y"])[np.arange(N) % 2], least=10),
+    "validation": lambda: vx.plan_validation(BINARY, CHANCE, spans={"in_the_large": 0.3}),
     "rank": lambda: vx.roc_auc(Y, Q),
     "ranks": lambda: vx.c_index(Y, MODELS, groups=GROUPS),
     "precision": lambda: vx.average_precision(BINARY, CHANCE),

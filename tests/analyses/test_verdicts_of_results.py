@@ -55,6 +55,7 @@ RESULTS = {
     "raters": lambda: vx.raters(LABELS, A, **OWN_RATERS, n=2),
     "over time": lambda: vx.over_time(Y, A, time=np.arange(N) // 60),
     "plan": lambda: vx.plan(Y, {"a": A, "b": B}, rule="brier", difference=0.01),
+    "validation": lambda: vx.plan_validation(Y == 0, A[:, 0], threshold=0.3),
     "refinement": lambda: vx.refinement(Y, SHARP, rule="brier", method="temperature"),
     "pool": lambda: vx.fit_combination(Y, {"a": A, "b": B}, folds=3),
     "selection": lambda: History.from_columns({"pbs": [0.9, 0.6, 0.7], "brier": [0.5, 0.4, 0.3]}).select(),

@@ -191,6 +191,7 @@ def test_weights_that_are_all_the_same_are_none(name, kind):
 # Results that tell of rows without weight, and why.
 COUNTS_WEIGHTLESS = {
     "plan": "it says how many rows like these to collect",
+    "plan_validation": "the same",
     "raters": "the worst cases have numbers among all rows",
     "worst": "in memory it has no weights",
 }

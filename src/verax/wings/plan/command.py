@@ -18,7 +18,16 @@ from verax.errors import InputError
 from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
-    from verax.cli.schemas.building import Kinds
+    from verax.cli.schemas.building import Fields, Kinds
+
+# The panel of `--help-all` with what belongs to validations.
+_VALIDATION = "Validation"
+
+
+def _validation(metavar: str, text: str) -> Any:
+    """An option of --validate, in a panel of `--help-all`."""
+    return typer.Option(metavar=metavar, help=text, rich_help_panel=_VALIDATION)
+
 
 Difference = Annotated[
     float | None,
@@ -47,6 +56,23 @@ RowsPerGroup = Annotated[
     float | None,
     typer.Option(metavar="N", help="Rows per group, if it differs from the pilot."),
 ]
+Validate = Annotated[
+    bool,
+    typer.Option(
+        "--validate",
+        help="Plan the external validation of a risk model of two classes.",
+        rich_help_panel=_VALIDATION,
+    ),
+]
+Prevalence = Annotated[float | None, _validation("SHARE", "Expected share of events; default: the pilot's.")]
+Auc = Annotated[float | None, _validation("SHARE", "Expected AUC; by default that of the pilot.")]
+Normal = Annotated[str | None, _validation("MEAN,SD", "Without a pilot: forecasts whose logits are normal.")]
+Beta = Annotated[str | None, _validation("A,B", "Without a pilot: forecasts with a beta distribution.")]
+Threshold = Annotated[float | None, _validation("SHARE", "Threshold of the net benefit.")]
+Spans = Annotated[
+    str | None,
+    _validation("NAME=WIDTH,...", "Widths of the intervals, such as slope=0.3,auc=none."),
+]
 PowerPlot = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Draw the power against the number of rows.")
 ]
@@ -55,7 +81,8 @@ _EXAMPLES = """Examples: `verax plan new=a.parquet old=b.parquet --difference 0.
 `verax plan a.parquet b.parquet --rule brier --margin 0.005 --groups site --plot power.png`,
 `verax plan new=a.parquet old=b.parquet --difference 0.01 --assurance 0.8`,
 `verax plan a.parquet --rule accuracy --width 0.02`,
-`verax plan --rule brier --difference 0.02`"""
+`verax plan --rule brier --difference 0.02`,
+`verax plan --validate --prevalence 0.02 --auc 0.8`"""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -93,6 +120,13 @@ def plan(
     power: Power = 0.9,
     assurance: Assurance = None,
     rows_per_group: RowsPerGroup = None,
+    validate: Validate = False,
+    prevalence: Prevalence = None,
+    auc: Auc = None,
+    normal: Normal = None,
+    beta: Beta = None,
+    threshold: Threshold = None,
+    spans: Spans = None,
     shared_ids: SharedIds = False,
     model_column: ModelColumn = None,
     missing: Missing = "refuse",
@@ -100,14 +134,21 @@ def plan(
     confidence: options.Confidence = 0.95,
     as_json: Json = False,
 ) -> None:
-    """Plan the number of rows for a difference or an interval width.
+    """Plan the number of rows for a difference, an interval width or a validation.
 
     Two models are compared on the rows of the pilot, as `verax compare` does; one is planned for by the
     width of its interval. With --groups the answer is a number of groups, and what more rows of the same
-    groups would be worth.
+    groups would be worth. --validate plans for O:E, calibration slope, AUC and net benefit together.
     """
     from verax.files import name_files
 
+    expected = {"prevalence": prevalence, "auc": auc, "threshold": threshold}
+    stated: dict[str, Any] = {**expected, "normal": normal, "beta": beta, "spans": spans}
+    _refuse_others(validate, stated)
+    if validate:
+        stated |= {"normal": _pair("normal", normal), "beta": _pair("beta", beta), "spans": _widths(spans)}
+        _show_validation(given, reading, {**stated, "confidence": confidence}, as_json=as_json)
+        return
     wanted: dict[str, Any] = {"difference": difference, "width": width, "margin": margin, "power": power}
     wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
     wanted |= {"assurance": assurance}
@@ -132,6 +173,64 @@ def plan(
         rows, files, said = _pilot(given, reading, shared_ids)
         pilot, wanted["ordered"] = rows, reading.ordered
     show_plan(pilot, wanted, files, said, plot=plot, as_json=as_json)
+
+
+# What else belongs to a difference or to the interval of one measure.
+_OF_DIFFERENCES = (
+    *("difference", "width", "margin", "rule", "models", "power", "assurance", "rows_per_group"),
+    *("shared_ids", "model_column", "missing", "plot", "groups"),
+)
+
+
+def _refuse_others(validate: bool, stated: dict[str, Any]) -> None:
+    """Refuse options of a validation without one, and all others with it."""
+    if not validate:
+        given = [name for name, value in stated.items() if value is not None]
+        if given:
+            raise InputError("is for --validate", argument=given[0], values=[stated[given[0]]])
+        return
+    for name in _OF_DIFFERENCES:
+        if Typed.is_typed(name):
+            raise InputError("cannot be combined with --validate", argument=name)
+
+
+def _pair(argument: str, text: str | None) -> tuple[float, ...] | None:
+    """Numbers separated by a comma."""
+    return None if text is None else tuple(_number(argument, part) for part in split(text))
+
+
+def _widths(text: str | None) -> dict[str, float | None] | None:
+    """Widths by criterion, none for those that are left out."""
+    if text is None:
+        return None
+    found: dict[str, float | None] = {}
+    for part in split(text):
+        name, _, width = part.partition("=")
+        found[name.strip()] = None if width.strip() == "none" else _number("spans", width)
+    return found
+
+
+def _number(argument: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError("must hold numbers", argument=argument, values=[text]) from None
+
+
+def _show_validation(
+    given: list[str] | None, reading: Reading, stated: dict[str, Any], *, as_json: bool
+) -> None:
+    """Print the sizes of a validation, from a pilot if there are files."""
+    from verax.wings.plan.validation import plan_validation
+
+    rows, files, said = _pilot(given, reading, False) if given else (None, {}, [])
+    found = plan_validation(rows, **stated)
+    show(
+        {"files": files, "validation": found.to_dict(stored=False)},
+        [*said, *([""] if said else []), found._text()],
+        as_json=as_json,
+        verdict=found.verdict.with_source(Typed.source()),
+    )
 
 
 def show_plan(
@@ -177,9 +276,17 @@ def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, d
     return several.handle, dict(several.files), about.reading_lines()
 
 
-def output() -> Kinds:
-    """The fields of the output with --json."""
+def output() -> Fields:
+    """The fields of a plan with --json."""
     from verax.cli.schemas.building import PATH, TEXT, TOLD, mapped, of_type
     from verax.wings.plan.result import SamplePlan
 
     return {**TOLD, "files": mapped(TEXT), "plan": of_type(SamplePlan), "plot": PATH}
+
+
+def outputs() -> Kinds:
+    """The fields of a plan, and those of a validation."""
+    from verax.cli.schemas.building import TEXT, TOLD, mapped, of_type
+    from verax.wings.plan.validation import ValidationPlan
+
+    return [output(), {**TOLD, "files": mapped(TEXT), "validation": of_type(ValidationPlan)}]

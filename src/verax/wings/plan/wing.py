@@ -4,18 +4,20 @@ from verax.common.wings import Command, Wing
 
 WING = Wing(
     name="plan",
-    says="Sample sizes: how many rows a difference or an interval width needs.",
+    says="Sample sizes: how many rows a difference, an interval width or a validation needs.",
     functions={
         "plan": "analysis:plan",
+        "plan_validation": "validation:plan_validation",
     },
     results={
         "SamplePlan": "result:SamplePlan",
+        "ValidationPlan": "validation:ValidationPlan",
     },
     commands={
         "plan": Command(
-            "Plan the number of rows for a difference or an interval width.",
+            "Plan the number of rows for a difference, an interval width or a validation.",
             after="evals",
-            output="command:output",
+            output="command:outputs",
         ),
     },
     tutorial="docs/guide/samplesize.md",
