@@ -8,10 +8,18 @@ import pytest
 import demofiles
 from pages import DOCS, PAGES, ROOT, blocks, name_of, typed
 
-# Programs of these pages are run by `adapters/test_training_page.py`, `scans/test_spark.py` and below.
-PROGRAMS = {"README.md": 1, "docs/guide/ordered.md": 1, "docs/guide/scale.md": 3, "docs/guide/training.md": 3}
-# Settings of other programs, checked in `test_repository.py`; citations; and what installs or starts verax.
-OTHERS = {"yaml", "bibtex"}
+# Programs of these pages are run by `adapters/test_training_page.py`, `scans/test_spark.py`,
+# `wings/monitor/test_daily_page.py` and below.
+PROGRAMS = {
+    "README.md": 1,
+    "docs/guide/daily.md": 1,
+    "docs/guide/ordered.md": 1,
+    "docs/guide/scale.md": 3,
+    "docs/guide/training.md": 3,
+}
+# Settings of other programs, checked in `test_repository.py` and `wings/monitor/test_daily_page.py`;
+# citations; and what installs or starts verax.
+OTHERS = {"yaml", "bibtex", "crontab", "systemd", "sh"}
 STARTS = ("pip install ", "docker ", "cd verax-demo")
 
 

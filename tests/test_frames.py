@@ -83,6 +83,7 @@ RESULTS = {
 }
 # Parts of results, which the frame of the whole has, and what is to become a result.
 PARTS = {
+    "Acknowledgement",
     "Alarm",
     "Counterexample",
     "DecisionCurve",
@@ -233,4 +234,11 @@ def test_results_declare_their_table_once():
         "MonitorHistory.to_frame",
         "OverTime.to_frame",
     }
-    assert own == {"Alarm.__repr__", "Interval.__repr__", "Monitor.__repr__", "Tally.__repr__", *more}
+    assert own == {
+        "Acknowledgement.__repr__",
+        "Alarm.__repr__",
+        "Interval.__repr__",
+        "Monitor.__repr__",
+        "Tally.__repr__",
+        *more,
+    }

@@ -41,7 +41,7 @@ GUIDES = {
     "evals": "Grade evaluate_grades compare_grades GradeCard",
     "sets": "evaluate_sets Sets SetEvaluation LevelSet Winkler SetRule",
     "conformal": "conformal Conformal",
-    "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
+    "monitoring": "Monitor MonitorHistory Alarm Acknowledgement over_time OverTime",
     "boosting": "gradient expected_hessian",
 }
 # Whole modules.

@@ -31,7 +31,7 @@ from verax.wings.horizon.result import OutcomesAtHorizon
 from verax.wings.lists.combination.combination import Combination
 from verax.wings.lists.lengths import LengthComparison
 from verax.wings.monitor.over_time import OverTime
-from verax.wings.monitor.result import Alarm, MonitorHistory
+from verax.wings.monitor.result import Acknowledgement, Alarm, MonitorHistory
 from verax.wings.plan.result import SamplePlan
 from verax.wings.plan.validation import ValidationPlan
 from verax.wings.raters.result import RaterStudy
@@ -47,6 +47,7 @@ from verax.wings.theory.certificates.certify import Certificate
 from verax.wings.theory.landscape import Landscape
 
 __all__ = [
+    "Acknowledgement",
     "Alarm",
     "CalibrationLine",
     "CalibrationSlopes",

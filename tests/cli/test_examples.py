@@ -81,7 +81,7 @@ def test_examples_run(example, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(shutil.copytree(folder, tmp_path, dirs_exist_ok=True))
     if example == "verax init --check":
         verax("init", "preds.parquet", "--yes")
-    if "--load" in example or "next.csv" in example:
+    if "--load" in example or "next.csv" in example or "--on-alarm" in example:
         # They read what the example before them wrote.
         typed = [text for _, text in EXAMPLES]
         before = typed[typed.index(example) - 1]

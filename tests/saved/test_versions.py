@@ -168,7 +168,8 @@ def test_what_was_fitted_gives_what_it_gave(version, name, folders):
     if name.startswith("monitor") and version in BY_ROW:
         for key, now in (("unit", "time"), ("evidence", 1.0)):
             assert found.pop(key) == now != given.pop(key)
-        assert (found.pop("period"), found.pop("zone")) == (None, None)
+        assert (found.pop("period"), found.pop("zone"), found.pop("alarm_number")) == (None, None, None)
+        assert found.pop("acknowledged") == []
     given, found = all_numbers(given), all_numbers(found)
     assert len(found) == len(given) > 4
     for one, other in zip(found, given, strict=True):

@@ -71,16 +71,7 @@ def show(
     **files : Path or None
         The files that were written, by what they hold.
     """
-    first = {"command": Typed.path().removeprefix("verax ")}
-    first |= {"file": result["file"]} if "file" in result else {}
-    result = {**first, **({} if verdict is ... else claims_in_json(verdict)), **result}
-    if checks is not None:
-        result["require"] = [check.to_dict() for check in checks]
-        result["met"] = all(check.met for check in checks)
-    result |= {_FILES[name][0]: None if path is None else str(path) for name, path in files.items()}
-    if "notes" in result:
-        # Notes come last.
-        result["notes"] = result.pop("notes")
+    result = completed(result, verdict, checks, **files)
     texts = [
         *([] if verdict is ... else verdict_lines(verdict, model)),
         *texts,
@@ -96,7 +87,6 @@ def show(
             log("note", note)
         texts = [text for text in texts if not text.startswith("Note: ")]
     config = Typed.config
-    result |= {} if config is None else {"config": config.path}
     if as_json:
         texts = []
         echo(visible_json(Piped.named(to_json(result))))
@@ -109,6 +99,27 @@ def show(
         echo(_lines(text))
     if result.get("met") is False:
         raise typer.Exit(FAILED)
+
+
+def completed(
+    result: Mapping[str, Any],
+    verdict: Verdict | EllipsisType | None = ...,
+    checks: Sequence[BoundCheck] | None = None,
+    /,
+    **files: Path | None,
+) -> dict[str, Any]:
+    """A result as JSON has it: after the command and the verdict, before bounds, files and configuration."""
+    first = {"command": Typed.path().removeprefix("verax ")}
+    first |= {"file": result["file"]} if "file" in result else {}
+    whole = {**first, **({} if verdict is ... else claims_in_json(verdict)), **result}
+    if checks is not None:
+        whole["require"] = [check.to_dict() for check in checks]
+        whole["met"] = all(check.met for check in checks)
+    whole |= {_FILES[name][0]: None if path is None else str(path) for name, path in files.items()}
+    if "notes" in whole:
+        # Notes come last.
+        whole["notes"] = whole.pop("notes")
+    return whole | ({} if Typed.config is None else {"config": Typed.config.path})
 
 
 def held_in(path: Path) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy.stats import beta, norm
@@ -753,8 +754,12 @@ def test_classes_come_with_the_first_rows_and_in_their_order():
     p, named = [[0.2, 0.8], [0.6, 0.4]], {"classes": ["x", "z"]}
     monitor = vx.Monitor(0.5)
     monitor.update([0, 1], p, time=1)
-    with pytest.raises(vx.InputError, match="must be given from the first rows on"):
-        monitor.update(["x", "z"], p, time=2, **named)
+    table = {"label": ["x", "z"], "p_x": [0.2, 0.6], "p_z": [0.8, 0.4], "day": [2, 2]}
+    with pytest.raises(vx.InputError, match="earlier rows had positions only; now there are 'x' and 'z'"):
+        monitor.update(vx.scan(pd.DataFrame(table), by="day"), time="day")
+    monitor.update(["x", "z"], p, time=2, **named)
+    assert monitor.classes == ("x", "z")
+    assert "z" in monitor.history.events
     monitor = vx.Monitor(0.5)
     monitor.update(["x", "z"], p, time=1, **named)
     with pytest.raises(vx.InputError, match="must be in the order that the monitor began with"):

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from verax.cli import options
-from verax.cli.app import FAILED, app
+from verax.cli.app import FAILED, MACHINE, app
+from verax.cli.arguments import Typed
 from verax.cli.options import reads_files
-from verax.cli.output import Json, show, verdict_lines
+from verax.cli.output import Json, completed, show, to_json, verdict_lines
+from verax.cli.presenting import log
+from verax.cli.words import visible_json
 from verax.errors import InputError
-from verax.errors import show as quote
-from verax.inputs.reading import Reading
+from verax.inputs.reading import OPTIONS, Reading, flag_of
 
 if TYPE_CHECKING:
-    from verax.cli.schemas.building import Kinds, Schema
-    from verax.inputs.breakdown import Breakdown
-    from verax.wings.monitor.monitor import Monitor
+    from verax.cli.schemas.building import Fields, Kinds, Schema
+    from verax.wings.monitor.cli.run import MonitorRun
 
 _EXAMPLES = """Examples:
 `verax monitor february.parquet --time day --reference monday.verax --state model.state`, then every day
-with the next file; `verax monitor 'feb*.parquet' --time day --state all.state --by site --html days.html`;
+with the next file `verax monitor march.parquet --state model.state --on-alarm 'cat > alarm.json'`;
+`verax monitor 'feb*.parquet' --time day --state all.state --by site --html days.html`;
 with outcomes that come later: `verax monitor today.csv --late --time day --id case --state late.state`, then
-`verax monitor next.csv --outcomes known.csv --time day --id case --state late.state`"""
-# How many bytes of a file are hashed at a time.
-_BLOCK = 2**20
+`verax monitor next.csv --outcomes known.csv --state late.state`"""
 # Times that files are taken in again where other processes change a state in a store.
 _TRIES = 5
 
@@ -46,7 +44,6 @@ _TRIES = 5
 )
 def monitor(
     reading: Reading,
-    time: Annotated[str, typer.Option(metavar="COLUMN", help="The column of times, which never go back.")],
     state: Annotated[
         Path,
         typer.Option(
@@ -55,7 +52,15 @@ def monitor(
     ],
     given: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE...", help=f"{options.FILES_HELP} None with --outcomes alone."),
+        typer.Argument(
+            metavar="FILE...", help=f"{options.FILES_HELP} None with --outcomes or --acknowledge alone."
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The column of times, which never go back. The first run must state it."
+        ),
     ] = None,
     outcomes: Annotated[
         list[Path] | None,
@@ -105,15 +110,48 @@ def monitor(
     ] = None,
     zone: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Time zone of the days, such as Europe/Berlin."),
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel="Fine points",
+            help="Time zone of the days, such as Europe/Berlin.",
+        ),
     ] = None,
     false_alarms: Annotated[
         str | None,
         typer.Option(
             metavar="KIND",
+            rich_help_panel="Fine points",
             help="--alpha bounds: ever (default) or rate (per time step).",
         ),
     ] = None,
+    acknowledge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHY",
+            help="Answer the alarm: what was found or done. Evidence begins again, by --reference if given.",
+        ),
+    ] = None,
+    on_alarm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Run this shell command once for an alarm; it gets the JSON on standard input. "
+            "If it fails, the next run repeats it. The state does not keep it.",
+        ),
+    ] = None,
+    on_alarm_limit: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            rich_help_panel="Fine points",
+            help="Stop the command of --on-alarm after this time.",
+        ),
+    ] = 60.0,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print what would be read and how many rows are new; write nothing."),
+    ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page to this file.")
     ] = None,
@@ -123,21 +161,27 @@ def monitor(
 
     Each file is taken in once: a file of the same content is left out, and so are rows whose --id is known.
     Without --id, a time step is complete when a run ends, and later rows of it are refused. The state keeps
-    the settings, which need not be given again. Exit code 1 means an alarm.
+    all settings, so later runs need only a file and --state. Exit codes: 0 no alarm, 1 alarm, 2 refused,
+    3 system error, or the command of --on-alarm failed.
     """
     from verax.common.locking import locked
-    from verax.wings.monitor.monitor import save_locked
+    from verax.wings.monitor.cli.run import MonitorRun, files_of
+    from verax.wings.monitor.cli.telling import MARGIN, tell
+    from verax.wings.monitor.monitor import begin_telling, save_locked
     from verax.wings.monitor.page import save_monitor_page
     from verax.wings.monitor.saving import ChangedError
 
-    paths, late_paths = _files(given or []), _files(map(str, outcomes or []))
-    _check_late(reading, given, late=late, outcomes=outcomes)
+    paths, late_paths = files_of(given or []), files_of(map(str, outcomes or []))
+    if not given and not outcomes and acknowledge is None:
+        raise InputError("A file must be given, or --outcomes", argument="path", kind="missing")
     if any(reading.cuts.values()):
         raise InputError(
             "must be columns of labels here: groups cut from numbers would differ from file to file",
             argument="by",
             found=f"it is {', '.join(reading.by or ())}",
         )
+    if acknowledge is not None and not acknowledge.strip():
+        raise InputError("must say what was found or done", argument="acknowledge")
     given_settings: dict[str, Any] = {
         "reference": None if reference is None else options.number_or_text(reference),
         "rule": rule,
@@ -150,11 +194,27 @@ def monitor(
         "period": None if period is None else options.number_or_text(period),
         "zone": zone,
     }
-    told = {name: value for name, value in given_settings.items() if value is not None}
+    settings = {name: value for name, value in given_settings.items() if value is not None}
+    said = _said(reading)
+
+    def taken_in() -> tuple[MonitorRun, list[Path]]:
+        reads = bool(paths or late_paths)
+        run = MonitorRun.of(state, settings, said, time, why=acknowledge, reads=reads)
+        if (late or outcomes) and not run.reading.id:
+            raise InputError(
+                "must name the column by which outcomes find their forecasts", argument="id", kind="missing"
+            )
+        return run, run.take(paths, late_paths, late=late)
+
+    if dry_run:
+        run, late_paths = taken_in()
+        _show_dry_run(run, state, as_json=as_json)
+        return
+    tells = False
     with locked(state, "state"):
         for tries_left in reversed(range(_TRIES)):
-            run = _Run.of(reading, state, told, time)
-            read = run.take(paths, late_paths, late=late)
+            run, read = taken_in()
+            tells = on_alarm is not None and begin_telling(run.monitor, on_alarm_limit + MARGIN)
             try:
                 save_locked(run.monitor, state)
                 break
@@ -162,225 +222,89 @@ def monitor(
                 # Another process was faster: its state is read again, and the files are taken in after it.
                 if not tries_left:
                     raise
-    late_paths = read
-    watch, known, said = run.monitor, run.known, run.said
-    if html is not None:
-        save_monitor_page(watch, html, source=", ".join(given or map(str, late_paths)))
+    watch, problem = run.monitor, ""
     result: dict[str, Any] = {
         "files": [str(path) for path in paths],
-        "outcomes": [str(path) for path in late_paths],
-        "known": known,
-        "known_rows": run.known_rows,
+        "outcomes": [str(path) for path in read],
+        "known": sum(each.before for each in run.taken),
+        "known_rows": sum(each.known for each in run.taken),
         "state": str(state),
         **{name: value for name, value in watch.to_dict().items() if name != "verax"},
     }
+    try:
+        if html is not None:
+            save_monitor_page(watch, html, source=", ".join(given or map(str, read)))
+    finally:
+        if tells:
+            assert on_alarm is not None
+            report = visible_json(to_json(completed(result, page=html)))
+            problem = tell(on_alarm, report, state, result["alarm_number"], on_alarm_limit)
+    show(result, _lines(run, state), as_json=as_json, page=html)
+    if problem:
+        log("error", problem, code=MACHINE)
+        raise typer.Exit(MACHINE)
+    if watch.alarm is not None:
+        raise typer.Exit(FAILED)
+
+
+def _said(reading: Reading) -> dict[str, Any]:
+    """The fields of a reading that were stated, also where they are as by default."""
+    given = set(reading.given())
+    return {
+        name: getattr(reading, name) for name in OPTIONS if name in given or Typed.is_typed(flag_of(name))
+    }
+
+
+def _lines(run: MonitorRun, state: Path) -> list[str]:
+    """The report in words."""
+    watch = run.monitor
     lines = verdict_lines(watch.verdict)
-    if watch.alarm is not None and len(watch.alarm.reasons) > 1:
-        lines += [f"- {reason}" for reason in watch.alarm.reasons]
+    if watch.alarm is not None:
+        if len(watch.alarm.reasons) > 1:
+            lines += [f"- {reason}" for reason in watch.alarm.reasons]
+        answer = f"verax monitor --state {shlex.quote(str(state))} --acknowledge 'what was done'"
+        lines.append(f"The alarm stays until it is acknowledged:\n  {answer}")
     lines += [*watch.cautions, *([watch.lateness] if watch.lateness else [])]
+    lines += [f"{watch.acknowledged[-1]!r}."] if watch.acknowledged else []
     if watch.pending:
         lines.append(
             f"{watch.pending:,} forecasts have no outcome yet. Their estimated mean loss is "
             f"{watch.expected_loss:.4g}, assuming that calibration stays as it was."
         )
-    lines += [f"{known} files were taken in before and left out."] if known > 1 else []
-    lines += ["1 file was taken in before and left out."] if known == 1 else []
-    if run.known_rows:
-        rows = "1 row was" if run.known_rows == 1 else f"{run.known_rows:,} rows were"
-        lines.append(f"{rows} taken in before and left out.")
+    lines += [*_known(run, "taken in before and left out"), *run.changed]
+    said = [each.said for each in run.taken if each.said]
     more = len(said) - 1
     lines += [*said[:1], *([f"... and {more} more file{'s' if more > 1 else ''}"] if more > 0 else [])]
-    lines += [repr(watch.history)] if watch.n_rows else []
-    show(result, lines, as_json=as_json, page=html)
-    if watch.alarm is not None:
-        raise typer.Exit(FAILED)
+    return lines + ([repr(watch.history)] if watch.n_rows else [])
 
 
-@dataclass
-class _Run:
-    """A run: the files it takes in, and the state it continues.
-
-    Attributes
-    ----------
-    monitor : Monitor
-        The monitor.
-    reading : Reading
-        How files are read.
-    time : str
-        The column of times.
-    known, known_rows : int
-        The numbers of files, and of rows of other files, that were taken in before.
-    said : list of str
-        How columns were read.
-    """
-
-    monitor: Monitor
-    reading: Reading
-    time: str
-    known: int = 0
-    known_rows: int = 0
-    said: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, reading: Reading, state: Path, told: dict[str, Any], time: str) -> _Run:
-        """Go on from a state, or begin."""
-        from verax.wings.monitor.monitor import Monitor
-
-        watch = _continued(state, told) if state.exists() else Monitor(**told)
-        return cls(watch, reading, time)
-
-    def take(self, paths: list[Path], late_paths: list[Path], *, late: bool) -> list[Path]:
-        """Take in all files; the files of late outcomes among them."""
-        from functools import reduce
-
-        from verax.inputs.breakdown import Breakdown
-        from verax.scans.forms import form_of_lists
-        from verax.wings.monitor.monitor import has_waited
-
-        watch = self.monitor
-        self._read_as_before()
-        at_once = bool(paths and late_paths) and not late and not has_waited(watch)
-        if at_once and form_of_lists(paths[0], self.reading) is not None:
-            # Outcomes of top lists are matched when these are read, unless lists came before their outcomes.
-            self.reading, late_paths = replace(self.reading, outcomes=str(late_paths[0])), []
-        taken: list[Breakdown] = []
-        before = watch.history.lines
-        last = before[-1].time if before else None
-        for path in [*paths, *late_paths]:
-            digest = _digest(path)
-            if watch.knows_file(digest):
-                self.known += 1
-                continue
-            self._read_as_before()
-            try:
-                if path in late_paths:
-                    self.said.append(_take_outcomes(watch, path, self.reading, self.time))
-                elif late or late_paths:
-                    self.said.append(_take_forecasts(watch, path, self.reading, self.time))
-                else:
-                    taken.append(self._observe(path, last))
-            except InputError as error:
-                raise error.replace(source=error.source or str(path)) from None
-            watch.note_file(digest, str(path))
-        steps = reduce(Breakdown.merge, taken, Breakdown({}))
-        if steps.by_label:
-            # In order of time, whatever the files are called.
-            watch.add(steps)
-        return late_paths
-
-    def _read_as_before(self) -> None:
-        """Read files as those before, with the time and the subgroups among the columns."""
-        told, names, known = self.monitor.settings, self.reading.classes, self.monitor.classes or ()
-        if names is None and all(isinstance(c, str) for c in known):
-            # Columns of a later file may be in another order.
-            names = tuple(known) or None
-        self.reading = replace(self.reading, ordered=told.ordered, classes=names, by=(self.time, *told.by))
-
-    def _observe(self, path: Path, last: Any) -> Breakdown:
-        """Sum up the new rows of a file of forecasts with their outcomes."""
-        from verax.cli.opening import Opened
-        from verax.wings.monitor.intake import check_times
-        from verax.wings.monitor.monitor import observe_new, waits
-
-        watch, handle = self.monitor, Opened.of([str(path)], self.reading).handle
-        steps, n_known = observe_new(watch, handle, self.time)
-        self.known_rows += n_known
-        self.said.append(f"{path}: {'; '.join(_taken(handle.taken, self.time))}")
-        if last is not None and steps.by_label:
-            check_times(steps, last, closed=not self.reading.id and not waits(watch))
-        return steps
+def _known(run: MonitorRun, what: str) -> list[str]:
+    """The numbers of files, and of rows of other files, that were taken in before."""
+    files, rows = sum(each.before for each in run.taken), sum(each.known for each in run.taken)
+    lines = [f"{files} files were {what}."] if files > 1 else [f"1 file was {what}."] if files else []
+    return lines + ([f"{rows:,} rows were {what}."] if rows > 1 else [f"1 row was {what}."] if rows else [])
 
 
-def _check_late(
-    reading: Reading, given: list[str] | None, *, late: bool, outcomes: list[Path] | None
-) -> None:
-    """Refuse what does not go together, before anything is read."""
-    if not given and not outcomes:
-        raise InputError("A file must be given, or --outcomes", argument="path", kind="missing")
-    if (late or outcomes) and not reading.id:
-        raise InputError(
-            "must name the column by which outcomes find their forecasts", argument="id", kind="missing"
-        )
-
-
-def _take_forecasts(watch: Monitor, path: Path, reading: Reading, time: str) -> str:
-    """Note the forecasts of a file, whose outcomes come later."""
-    from verax.files.outcomes_beside import read_forecasts
-    from verax.files.source import forecasts_of
-    from verax.scans.forms import form_of_lists
-    from verax.wings.lists.files.opening import open_forecasts
-
-    if form_of_lists(path, reading) is not None:
-        read = open_forecasts(path, reading)
-        labels = {name: read.by[name] for name in watch.settings.by}
-        beside_lists: dict[str, Any] = {"weights": read.weights, "groups": read.groups}
-        watch.predict(read.lists, read.ids, time=read.by[time], by=labels, **beside_lists)
-        return f"{path}: {'; '.join(_taken(read.taken, time))}"
-    rows = read_forecasts(path, reading)
-    forecasts_of(rows, **reading.scale).check()
-    by = {name: rows.by[name] for name in watch.settings.by}
-    beside: dict[str, Any] = {"weights": rows.weights, "groups": rows.groups, "classes": rows.classes}
-    watch.predict(rows.p, rows.ids, time=rows.by[time], by=by, **beside, **dict[str, Any](reading.scale))
-    return f"{path}: {'; '.join(_taken(rows.taken, time))}"
-
-
-def _take_outcomes(watch: Monitor, path: Path, reading: Reading, time: str) -> str:
-    """Take in outcomes of forecasts that were noted before."""
-    from verax.files.outcomes_beside import read_outcomes
-    from verax.wings.monitor.monitor import classes_listed
-
-    read = read_outcomes(path, reading, time)
-    listed = classes_listed(watch)
-    if listed and watch.classes is None:
-        y = read.called_like(listed, reading.merge_variants)
-    else:
-        y = read.among(watch.classes)
-    watch.outcomes(read.ids, y, time=read.times)
-    return f"{path}: {len(read.ids):,} outcomes"
-
-
-def _continued(state: Path, told: dict[str, Any]) -> Monitor:
-    """The monitor of an earlier run, whose settings must be those that are given now."""
-    from verax.wings.monitor.monitor import Monitor
-
-    watch = Monitor.load(state)
-    before = watch.settings
-    kept = {name: getattr(before, name) for name in ("ordered", "rule", "alpha", "false_alarms")}
-    now = Monitor(**{**kept, **told}).settings
-    for name in told:
-        if getattr(now, name) != getattr(before, name):
-            raise InputError(
-                f"must be what the state was made with, {quote(getattr(before, name))}",
-                argument=name,
-                found=f"now it is {quote(getattr(now, name))}",
-                source=str(state),
-            )
-    return watch
-
-
-def _taken(lines: Sequence[str], time: str) -> list[str]:
-    """How columns were read; that of times is no subgroup."""
-    return [f"times: {time}" if line == f"subgroups: {time}" else line for line in lines]
-
-
-def _files(given: Iterable[str]) -> list[Path]:
-    """The files that are named, in the order of their names."""
-    from verax.common.paths import files_named
-
-    paths: list[Path] = []
-    for text in given:
-        named = files_named(text)
-        paths += [] if named is None else named[0]
-    return paths
-
-
-def _digest(path: Path) -> str:
-    """A hash of the content of a file."""
-    digest = blake2b(digest_size=16)
-    with path.open("rb") as content:
-        while block := content.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+def _show_dry_run(run: MonitorRun, state: Path, *, as_json: bool) -> None:
+    """Print what a run would read, without the result."""
+    would = [
+        {"file": each.file, "new_rows": each.new, "known_rows": each.known, "known": each.before}
+        for each in run.taken
+    ]
+    lines = []
+    for each in run.taken:
+        if each.before:
+            lines.append(f"{each.file}: taken in before, would be left out.")
+            continue
+        known = f", {each.known:,} taken in before" if each.known else ""
+        lines += [f"{each.file}: {each.new:,} new row{'s' * (each.new != 1)}{known}.", each.said]
+    then = run.monitor.n_rows
+    rows = (
+        f"{run.n_before:,} rows with outcomes now, {then:,} after the run" if run.taken else "nothing to read"
+    )
+    lines += [*run.changed, f"{state}: {rows}. Nothing was written."]
+    result = {"state": str(state), "dry_run": would, "n_rows_before": run.n_before, "n_rows": then}
+    show(result, lines, as_json=as_json)
 
 
 def output() -> Kinds:
@@ -394,40 +318,49 @@ def output() -> Kinds:
         TEXT,
         TEXTS,
         TOLD,
+        TRUTH,
         either,
         listed,
         of_type,
         or_none,
+        record,
     )
-    from verax.wings.monitor.result import Alarm, MonitoredStep
+    from verax.wings.monitor.result import Acknowledgement, Alarm, MonitoredStep
 
-    return {
-        **TOLD,
-        "files": TEXTS,
-        "outcomes": TEXTS,
-        "known": COUNT,
-        "known_rows": COUNT,
-        "state": TEXT,
-        "html": PATH,
-        "rule": TEXT,
-        "reference": NUMBER,
-        "tolerance": FINITE,
-        "alpha": SHARE,
-        "false_alarms": TEXT,
-        "unit": TEXT,
-        "period": or_none(either(TEXT, FINITE)),
-        "zone": or_none(TEXT),
-        "n_rows": COUNT,
-        "evidence": NUMBER,
-        "threshold": FINITE,
-        "alarm": or_none(of_type(Alarm)),
-        "began": or_none(listed(TEXT, 3)),
-        "cautions": TEXTS,
-        "pending": COUNT,
-        "expected_loss": NUMBER,
-        "lateness": TEXT,
-        "periods": listed(of_type(MonitoredStep)),
-    }
+    looked = record(file=TEXT, new_rows=COUNT, known_rows=COUNT, known=TRUTH)
+    dry: Fields = {"state": TEXT, "dry_run": listed(looked), "n_rows_before": COUNT, "n_rows": COUNT}
+    return [
+        dry,
+        {
+            **TOLD,
+            "files": TEXTS,
+            "outcomes": TEXTS,
+            "known": COUNT,
+            "known_rows": COUNT,
+            "state": TEXT,
+            "html": PATH,
+            "rule": TEXT,
+            "reference": NUMBER,
+            "tolerance": FINITE,
+            "alpha": SHARE,
+            "false_alarms": TEXT,
+            "unit": TEXT,
+            "period": or_none(either(TEXT, FINITE)),
+            "zone": or_none(TEXT),
+            "n_rows": COUNT,
+            "evidence": NUMBER,
+            "threshold": FINITE,
+            "alarm": or_none(of_type(Alarm)),
+            "alarm_number": or_none(COUNT),
+            "acknowledged": listed(of_type(Acknowledgement)),
+            "began": or_none(listed(TEXT, 3)),
+            "cautions": TEXTS,
+            "pending": COUNT,
+            "expected_loss": NUMBER,
+            "lateness": TEXT,
+            "periods": listed(of_type(MonitoredStep)),
+        },
+    ]
 
 
 def definitions() -> dict[str, Schema]:
@@ -444,7 +377,7 @@ def definitions() -> dict[str, Schema]:
         or_none,
         record,
     )
-    from verax.wings.monitor.result import MonitoredEvent
+    from verax.wings.monitor.result import Alarm, MonitoredEvent
 
     target = record(by=or_none(TEXT), label=or_none(TEXT), claim=TEXT)
     return {
@@ -458,6 +391,7 @@ def definitions() -> dict[str, Schema]:
             evidence=NUMBER,
             events=mapped(of_type(MonitoredEvent)),
         ),
+        "acknowledgement": record(alarm=of_type(Alarm), why=TEXT, who=TEXT, when=TEXT),
         "alarm": record(
             time=TEXT, targets=listed(target), reasons=TEXTS, kind=TEXT, located=TRUTH, cautions=TEXTS
         ),

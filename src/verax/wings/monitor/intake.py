@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from verax.common.ids import id_text
 from verax.common.times import alike, with_zones
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
@@ -21,8 +22,8 @@ from verax.wings.monitor.state import Kind
 TIME = "time"
 
 
-def kind_of(handle: Handle, before: Kind | None, *, ordered: bool) -> Kind:
-    """The kind of rows, which must be that of `before`."""
+def kind_of(handle: Handle, before: Kind | None, *, ordered: bool, stated: bool = False) -> Kind:
+    """The kind of rows, which must be that of `before`; names of positions must be `stated`."""
     names = None if handle.classes is None else tuple(handle.classes)
     kind = Kind(names, handle.n_classes, handle.lists)
     if before is None:
@@ -30,15 +31,14 @@ def kind_of(handle: Handle, before: Kind | None, *, ordered: bool) -> Kind:
             raise InputError("does not apply to top lists", argument="ordered")
         return kind
     if kind.n_classes == before.n_classes and kind.lists == before.lists and not kind.lists:
+        called, known = _texts(names), _texts(before.classes)
+        if called == known:
+            return before
         if names is not None and before.classes is None:
-            raise InputError(
-                "must be given from the first rows on",
-                argument="classes",
-                kind="label",
-                found=f"earlier rows had positions only; now there are {_classes(kind)}",
-                remedies=[Remedy("Pass outcomes and forecasts by position, or begin a new monitor.")],
-            )
-        if names is not None and names != before.classes and set(names) == set(before.classes or ()):
+            if not stated:
+                refuse_unnamed(names, before.n_classes)
+            return before
+        if names is not None and set(called) == set(known):
             raise InputError(
                 "must be in the order that the monitor began with",
                 argument="classes",
@@ -58,6 +58,22 @@ def kind_of(handle: Handle, before: Kind | None, *, ordered: bool) -> Kind:
             remedies=[Remedy("Begin a new monitor, with a reference that knows the new classes.")],
         )
     return before
+
+
+def refuse_unnamed(names: Sequence[Hashable] | None, n_classes: int) -> None:
+    """Refuse names of classes that had positions so far, unless they are these positions."""
+    if names is not None and _texts(names) != _texts(range(n_classes)):
+        raise InputError(
+            "must be named in the order of their positions",
+            argument="classes",
+            kind="label",
+            found=f"earlier rows had positions only; now there are {join(map(show, names))}",
+            remedies=[passing("if this is the order", classes=list(names))],
+        )
+
+
+def _texts(names: Iterable[Hashable] | None) -> list[str]:
+    return [] if names is None else list(map(id_text, names))
 
 
 def _classes(kind: Kind) -> str:

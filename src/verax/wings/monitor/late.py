@@ -15,7 +15,7 @@ from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
 from verax.wings.monitor.intake import TIME, kind_of, labels_of, stand_ins
 from verax.wings.monitor.pending import Waiting, check_later, lags_of, together, waiting_lists
-from verax.wings.monitor.rows import rows_at, update
+from verax.wings.monitor.rows import by_class, rows_at, update
 from verax.wings.monitor.state import State
 from verax.wings.monitor.steps import in_plain_times
 
@@ -29,7 +29,7 @@ def note_forecasts(
     names = state.pending.names(ids, len(y))
     form: dict[str, Any] = {**read, "raters": None}
     handle = open_rows(y, p, single=True, **form)
-    kind = kind_of(handle, state.kind, ordered=settings.ordered)
+    kind = kind_of(handle, state.kind, ordered=settings.ordered, stated=read.get("classes") is not None)
     part = handle.kept
     assert part is not None
     rows, n = part.rows, len(y)
@@ -56,6 +56,7 @@ def note_forecasts(
     )
     state.pending.predict(names, list(waiting))
     state.kind = kind
+    state.name_classes(read.get("classes"))
 
 
 def take_outcomes(
@@ -64,13 +65,14 @@ def take_outcomes(
     """Take in outcomes of forecasts that were noted, at the time of the outcomes."""
     pending, values = state.pending, to_host(to_array(y, "y")[0])
     names = pending.names(ids, len(values))
-    new, rows = pending.waiting(names, values)
+    assert state.kind is not None or not pending.begun
+    form: dict[str, Any] = {"classes": None if state.kind is None else state.kind.classes, "raters": raters}
+    new, rows = pending.waiting(names, values, by_class(values, state.kind, form))
     if not rows:
         return
     assert state.kind is not None
     names, outcomes, time = [names[i] for i in new.tolist()], values[new], rows_at(time, new)
     p = together([row.p for row in rows], state.kind.n_classes)
-    read: dict[str, Any] = {"classes": state.kind.classes, "raters": raters}
     by = {name: [row.by[i] for row in rows] for i, name in enumerate(state.settings.by)}
     columns: dict[str, Any] = {
         "groups": None if rows[0].group is None else [row.group for row in rows],
@@ -78,7 +80,7 @@ def take_outcomes(
     }
     times = in_plain_times(np.full(len(rows), time) if np.ndim(time) == 0 else time).tolist()
     check_later(rows, times, names)
-    losses = np.asarray(to_host(state.settings.rule.samples(outcomes, p, **read)), float)
-    update(state, outcomes, p, time, by, None, {**read, **columns})
-    pending.note(names, outcomes)
+    losses = np.asarray(to_host(state.settings.rule.samples(outcomes, p, **form)), float)
+    update(state, outcomes, p, time, by, None, {**form, **columns})
+    pending.note(names, by_class(outcomes, state.kind, form))
     pending.note_late(lags_of(rows, times, len(state.periods) - 1), losses)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import math
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -14,21 +16,23 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.common.checks import check_count
 from verax.common.locking import locked
 from verax.common.paths import as_path
-from verax.errors import InputError
+from verax.errors import InputError, show
 from verax.inference.findings import Finding, WithVerdict
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.handles import Handle
 from verax.inputs.options import RowOptions, reads
+from verax.inputs.reading import Reading
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
+from verax.wings.monitor.kept import kept_reading
 from verax.wings.monitor.late import note_forecasts, take_outcomes
 from verax.wings.monitor.periods import loss_ratio
-from verax.wings.monitor.result import Alarm, MonitorHistory
+from verax.wings.monitor.result import Acknowledgement, Alarm, MonitorHistory
 from verax.wings.monitor.rows import observed, take_in, update
 from verax.wings.monitor.saving import SavedFile, read_saved, save_over
 from verax.wings.monitor.settings import Settings
 from verax.wings.monitor.state import State
-from verax.wings.monitor.steps import Unit
+from verax.wings.monitor.steps import Step, Unit, scopes_of
 from verax.wings.monitor.wording import (
     cautions_of,
     evidence_of,
@@ -412,20 +416,38 @@ class Monitor(WithVerdict):
         return cautions_of(self._state)
 
     @_in_turn
-    def acknowledge(self, reference: float | Scorecard | str | Path | None = None) -> None:
-        """Restart after an alarm: history stays, bets are reset.
+    def acknowledge(
+        self,
+        reference: float | Scorecard | str | Path | None = None,
+        *,
+        why: str = "",
+        who: str | None = None,
+    ) -> None:
+        """Answer the alarm and restart: history stays, bets are reset.
 
-        Each restart has its own `alpha`.
+        Each restart has its own `alpha`. The answer stays in `acknowledged`.
 
         Parameters
         ----------
         reference : float or Scorecard or path, optional
             A new reference; by default the old one.
+        why : str, default ""
+            What was found or done.
+        who : str, optional
+            Who answers; by default the user of this process.
         """
+        for name, text in (("why", why), ("who", who)):
+            if not isinstance(text, str) and (name == "why" or text is not None):
+                raise InputError("must be a text", argument=name, kind="type", found=f"it is {show(text)}")
         state = self._state
         if reference is not None:
             state.settings = state.settings.with_reference(reference)
-        state.alarm, state.ledger, state.renewed = None, None, False
+        state.acknowledge(why, user_name() if who is None else who)
+
+    @property
+    def acknowledged(self) -> tuple[Acknowledgement, ...]:
+        """The alarms that were answered: by whom, when and why."""
+        return tuple(self._state.acknowledged)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the mean loss of each time step and the evidence below it.
@@ -463,6 +485,8 @@ class Monitor(WithVerdict):
             "evidence": self.evidence,
             "threshold": self.threshold,
             "alarm": None if alarm is None else alarm.to_dict(),
+            "alarm_number": None if alarm is None else alarm_number(self),
+            "acknowledged": [each.to_dict() for each in self.acknowledged],
             "began": None if began is None else [str(time) for time in began],
             **self._concluded(),
             "cautions": list(self.cautions),
@@ -573,6 +597,71 @@ class Monitor(WithVerdict):
 def save_locked(monitor: Monitor, path: Path) -> None:
     """Write the state to a file that this process has locked; a monitor that began makes a new one."""
     monitor._file = save_over(path, monitor.to_bytes(), monitor._file, new=monitor._file is None)
+
+
+def alarm_number(monitor: Monitor) -> int:
+    """The number of the alarm in this state, counted from 1: the same number is the same alarm."""
+    return 1 + len(monitor._state.acknowledged)
+
+
+def user_name() -> str:
+    """The user of this process."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        # A container may run under a number without a name.
+        return "unknown"
+
+
+def keep_reading(monitor: Monitor, said: Mapping[str, Any], time: str | None, state: Path) -> list[str]:
+    """Note how files are read from now on; what has changed, in words."""
+    monitor._state.kept, lines = kept_reading(monitor._state.kept, said, time, str(state))
+    return lines
+
+
+def how_read(monitor: Monitor) -> tuple[Reading, str]:
+    """How files are read, and the column of times."""
+    kept = monitor._state.kept
+    assert kept is not None
+    return kept.reading, kept.time
+
+
+def begin_telling(monitor: Monitor, seconds: float) -> bool:
+    """Whether this process is to tell the alarm, which others then leave to it for these seconds."""
+    state, now = monitor._state, time.time()
+    if state.alarm is None or state.told or now < state.telling_until:
+        return False
+    state.telling_until = now + seconds
+    return True
+
+
+def end_telling(monitor: Monitor, number: int, *, told: bool) -> None:
+    """Note whether an alarm was told, unless it was answered in the meantime."""
+    state = monitor._state
+    if state.alarm is not None and alarm_number(monitor) == number:
+        state.told, state.telling_until = told, 0.0
+
+
+def name_classes(monitor: Monitor, names: Sequence[Hashable] | None) -> None:
+    """Give the names that are stated to classes that had positions so far."""
+    monitor._state.name_classes(names)
+
+
+def has_positions(monitor: Monitor) -> bool:
+    """Whether the classes have positions only, whose names are to be stated."""
+    kind = monitor._state.kind
+    return kind is not None and kind.classes is None and not kind.lists
+
+
+def n_classes(monitor: Monitor) -> int:
+    """The number of classes; 0 before the first rows."""
+    return 0 if monitor._state.kind is None else monitor._state.kind.n_classes
+
+
+def rows_in(monitor: Monitor, steps: Breakdown) -> int:
+    """The number of rows in sums of time steps."""
+    unit = monitor.settings.unit
+    return sum(Step.of(next(iter(scopes_of(sums)))[1], unit).n_rows for sums in steps.by_label.values())
 
 
 def observe_new(monitor: Monitor, handle: Handle, time: str) -> tuple[Breakdown, int]:

@@ -44,7 +44,8 @@ def monitor_page(monitor: Monitor, *, title: str = "Has the model changed?", sou
     ]
     if alarm is not None and len(alarm.reasons) > 1:
         parts += ["<ul>", *(f"<li>{escape(reason)}</li>" for reason in alarm.reasons), "</ul>"]
-    for note in (*monitor.cautions, monitor.lateness, _expected(monitor)):
+    answers = (f"{answer!r}." for answer in monitor.acknowledged)
+    for note in (*monitor.cautions, monitor.lateness, _expected(monitor), *answers):
         parts += [f"<p>{escape(note)}</p>"] if note else []
     if history.lines:
         size = -(-len(history.lines) // len(drawn.lines))

@@ -260,9 +260,15 @@ class Pending:
             )
         self._rows |= {name: row for name, row in zip(names, rows, strict=True) if name not in self._rows}
 
-    def waiting(self, names: list[Any], y: Any) -> tuple[Ints, list[Waiting]]:
-        """The places of new outcomes, and their forecasts."""
-        places = self.new_rows(names, y)
+    def name_outcomes(self, classes: Sequence[Hashable]) -> None:
+        """Know outcomes, which were positions so far, by the names of their classes."""
+        called = {outcome_hash(i): outcome_hash(name) for i, name in enumerate(classes)}
+        for known in (self._known, self._former):
+            known.update({name: called.get(outcome, outcome) for name, outcome in known.items()})
+
+    def waiting(self, names: list[Any], y: Any, called: Any) -> tuple[Ints, list[Waiting]]:
+        """The places of new outcomes, and their forecasts; `called` has the outcomes by class name."""
+        places = self.new_rows(names, y, called)
         unknown = [i for i in places.tolist() if names[i] not in self._rows]
         if unknown:
             raise _refusal(
@@ -276,13 +282,16 @@ class Pending:
             )
         return places, [self._rows[names[i]] for i in places.tolist()]
 
-    def new_rows(self, names: list[Any], y: Any) -> Ints:
-        """The places of rows that were not taken in before; refuse changed outcomes of those that were."""
+    def new_rows(self, names: list[Any], y: Any, called: Any) -> Ints:
+        """The places of rows that were not taken in before; refuse changed outcomes of those that were.
+
+        `called` has the outcomes by class name. Earlier versions knew them as they were given.
+        """
         before = self._outcomes_of(names)
         changed = [
             i
-            for i, (known, outcome) in enumerate(zip(before, y.tolist(), strict=True))
-            if known is not None and known != outcome_hash(outcome)
+            for i, (known, *outcomes) in enumerate(zip(before, y.tolist(), called.tolist(), strict=True))
+            if known is not None and known not in map(outcome_hash, outcomes)
         ]
         if changed:
             raise _refusal(

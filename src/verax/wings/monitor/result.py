@@ -79,6 +79,44 @@ class Alarm:
         }
 
 
+@dataclass(frozen=True)
+class Acknowledgement:
+    """The answer to an alarm, after which the evidence begins again.
+
+    Attributes
+    ----------
+    alarm : Alarm
+        The alarm.
+    why : str
+        What was found or done.
+    who : str
+        Who answered it.
+    when : str
+        The time of the answer, in UTC.
+
+    Examples
+    --------
+    >>> alarm = Alarm(3, (("", None, "loss"),), ("brier is above 0.2",), "unknown", True)
+    >>> Acknowledgement(alarm, "sensor replaced", "ann", "2026-03-10T08:00:00Z")
+    The alarm at 3 was acknowledged by ann at 2026-03-10T08:00:00Z: sensor replaced
+    """
+
+    alarm: Alarm
+    why: str
+    who: str
+    when: str
+
+    def __repr__(self) -> str:
+        return (
+            f"The alarm at {self.alarm.time} was acknowledged by {self.who} at {self.when}"
+            f"{': ' * bool(self.why)}{self.why}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        return {"alarm": self.alarm.to_dict(), "why": self.why, "who": self.who, "when": self.when}
+
+
 @dataclass(frozen=True, eq=False)
 class MonitoredEvent:
     """The forecasts of an event in one time step.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from verax.common.ids import id_text
 from verax.errors import InputError
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
@@ -25,7 +26,7 @@ from verax.wings.monitor.intake import (
     one_kind,
 )
 from verax.wings.monitor.pending import NamesRecipe, RowNames
-from verax.wings.monitor.state import State
+from verax.wings.monitor.state import Kind, State
 from verax.wings.monitor.steps import StepRecipe, TimesRecipe
 
 
@@ -38,7 +39,7 @@ def observed(
     """
     settings = state.settings
     handle = open_rows(y, p, single=True, ordered=settings.ordered or settings.rule.ordinal, **read)
-    kind = kind_of(handle, state.kind, ordered=settings.ordered)
+    kind = kind_of(handle, state.kind, ordered=settings.ordered, stated=read.get("classes") is not None)
     part = handle.kept
     if part is None:
         column = column_of(handle, time, settings.by)
@@ -100,6 +101,7 @@ def update(
     except InputError:
         state.kind, state.own = before
         raise
+    state.name_classes(read.get("classes"))
 
 
 def _take_named(
@@ -118,10 +120,11 @@ def _take_new(
 ) -> None:
     """Take in rows in memory, with `ids` those that are new."""
     names, outcomes, pending = [], np.zeros(0), state.pending
+    given, read = read, _with_names(state, y, read)
     if ids is not None:
         outcomes = to_host(to_array(y, "y")[0])
         names = pending.names(ids, len(outcomes))
-        new = pending.new_rows(names, outcomes)
+        new = pending.new_rows(names, outcomes, by_class(outcomes, state.kind, given))
         if not len(new):
             return
         if len(new) < len(names):
@@ -130,7 +133,36 @@ def _take_new(
             by = {name: rows_at(labels, new) for name, labels in named_labels(by, state.settings.by).items()}
             read = {k: rows_at(v, new) if k in ("weights", "groups") else v for k, v in read.items()}
     take_in(state, observed(state, y, p, time, by, read, named=False)[0])
-    pending.note(names, outcomes)
+    pending.note(names, by_class(outcomes, state.kind, given))
+
+
+def _with_names(state: State, y: object, read: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How rows in memory are read, with the classes that the monitor knows where outcomes are texts."""
+    kind = state.kind
+    if kind is None or kind.lists or kind.classes is None or read.get("classes") is not None:
+        return read
+    texts = np.asarray(to_host(to_array(y, "y")[0])).dtype.kind in "UOT"
+    return {**read, "classes": kind.classes} if texts else read
+
+
+def by_class(y: Any, kind: Kind | None, read: Mapping[str, Any]) -> Any:
+    """Outcomes by class name where classes have names, as rows from files are remembered."""
+    stated = list(read["classes"]) if isinstance(read.get("classes"), Iterable) else None
+    if kind is None or kind.lists or read.get("raters") is not None or (stated, kind.classes) == (None, None):
+        return y
+    names: Sequence[Hashable] = range(kind.n_classes) if kind.classes is None else kind.classes
+    places = {id_text(name): i for i, name in enumerate(names if stated is None else stated)}
+
+    def called(outcome: Any) -> Any:
+        place = places.get(id_text(outcome)) if stated is not None or isinstance(outcome, str) else None
+        if place is None and isinstance(outcome, (int, float)) and outcome in range(kind.n_classes):
+            place = int(outcome)
+        return outcome if place is None else names[place]
+
+    outcomes = (y.argmax(axis=1) if y.ndim == 2 and len(y) else y).tolist()
+    found = np.empty(len(outcomes), object)
+    found[:] = [called(outcome) for outcome in outcomes]
+    return found
 
 
 def rows_at(values: Any, places: Any) -> Any:

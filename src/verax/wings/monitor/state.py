@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from verax.common.packing import dump, load, refusing
@@ -13,10 +14,11 @@ from verax.inputs.breakdown import Breakdown
 from verax.scores.registry import name_of
 from verax.wings.monitor.alarms import alarm_at
 from verax.wings.monitor.calendars import Periods
-from verax.wings.monitor.evidence import Dependence, Ledger
+from verax.wings.monitor.evidence import Dependence, Ledger, Target
+from verax.wings.monitor.kept import KeptReading
 from verax.wings.monitor.pending import Pending
 from verax.wings.monitor.periods import Period, joined
-from verax.wings.monitor.result import Alarm, MonitoredStep, MonitorHistory
+from verax.wings.monitor.result import Acknowledgement, Alarm, MonitoredStep, MonitorHistory
 from verax.wings.monitor.settings import Settings
 from verax.wings.monitor.steps import Scope, Step, events_of, scopes_of
 
@@ -65,6 +67,14 @@ class State:
         The number of rows that came after bets on their time step.
     renewed : bool
         Whether the state is of an earlier version, whose evidence does not count any more.
+    kept : KeptReading or None
+        How files are read; None before the first file.
+    acknowledged : list of Acknowledgement
+        The alarms that were answered.
+    told : bool
+        Whether the command for alarms has run for the alarm.
+    telling_until : float
+        Until when another process may be running that command, in seconds since 1970; 0 if none is.
     dependence : Dependence
         Whether rows of a time step depend on each other. Not stored, because it follows from `periods`.
     """
@@ -80,6 +90,10 @@ class State:
     open: Breakdown | None = None
     late: int = 0
     renewed: bool = False
+    kept: KeptReading | None = None
+    acknowledged: list[Acknowledgement] = field(default_factory=list)
+    told: bool = False
+    telling_until: float = 0.0
     dependence: Dependence = field(default_factory=Dependence)
 
     @property
@@ -161,6 +175,36 @@ class State:
         if self.alarm is None and self.periods[-1].evidence >= -math.log(self.settings.level):
             assert self.ledger is not None
             self.alarm = alarm_at(self.ledger, self.periods, self.settings)
+            self.told, self.telling_until = False, 0.0
+
+    def acknowledge(self, why: str, who: str) -> None:
+        """Note the answer to the alarm, if there is one, and begin the evidence again."""
+        if self.alarm is not None:
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self.acknowledged.append(Acknowledgement(self.alarm, why, who, now))
+        self.alarm, self.ledger, self.renewed = None, None, False
+
+    def name_classes(self, stated: object) -> None:
+        """Give the names that are stated, in order, to classes that had positions so far."""
+        kind, names = self.kind, tuple(stated) if isinstance(stated, Iterable) else ()
+        if kind is None or kind.lists or kind.classes is not None or len(names) != kind.n_classes:
+            return
+        events = self.events
+        self.kind = replace(kind, classes=names)
+        called = dict(zip(events, self.events, strict=True))
+
+        def renamed(target: Target) -> Target:
+            return (*target[:2], called.get(target[2], target[2]))
+
+        self.periods = [
+            replace(period, logs={renamed(target): log for target, log in period.logs.items()})
+            for period in self.periods
+        ]
+        if self.alarm is not None:
+            self.alarm = replace(self.alarm, targets=tuple(map(renamed, self.alarm.targets)))
+        if self.ledger is not None:
+            self.ledger.events = self.events
+        self.pending.name_outcomes(names)
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -205,6 +249,12 @@ class State:
             "open": None if self.open is None else self.open.to_bytes(),
             "late": self.late,
             "renewed": self.renewed,
+            "kept": None if self.kept is None else self.kept.to_values(),
+            "acknowledged": [
+                {**vars(each), "alarm": _alarm_values(each.alarm)} for each in self.acknowledged
+            ],
+            "told": self.told,
+            "telling_until": self.telling_until,
         }
         return dump(_KIND, values, version=_VERSION)
 
@@ -229,6 +279,13 @@ class State:
                 None if values.get("open") is None else Breakdown.from_bytes(values["open"]),
                 int(values.get("late", 0)),
                 bool(values.get("renewed", by_step and values["capital"] is not None)),
+                None if values.get("kept") is None else KeptReading.from_values(values["kept"]),
+                [
+                    Acknowledgement(_alarm_of(each["alarm"]), *(str(each[k]) for k in ("why", "who", "when")))
+                    for each in values.get("acknowledged", ())
+                ],
+                bool(values.get("told", False)),
+                float(values.get("telling_until", 0.0)),
             )
             state._read_times()
             for period in state.periods[:-1]:

@@ -10,6 +10,7 @@ WING = Wing(
         "over_time": "over_time:over_time",
     },
     results={
+        "Acknowledgement": "result:Acknowledgement",
         "Alarm": "result:Alarm",
         "MonitorHistory": "result:MonitorHistory",
         "OverTime": "over_time:OverTime",
