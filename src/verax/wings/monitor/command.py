@@ -159,10 +159,9 @@ def monitor(
 ) -> None:
     """Watch losses and calibration over time, with valid alarms.
 
-    Each file is taken in once: a file of the same content is left out, and so are rows whose --id is known.
-    Without --id, a time step is complete when a run ends, and later rows of it are refused. The state keeps
-    all settings, so later runs need only a file and --state. Exit codes: 0 no alarm, 1 alarm, 2 refused,
-    3 system error, or the command of --on-alarm failed.
+    A file of the same content is left out, and so are rows whose --id is known. Without --id, a time step is
+    complete when a run ends. The state keeps all settings, so later runs need only a file and --state. Exit
+    codes: 0 no alarm, 1 alarm, 2 refused, 3 system error, or the command of --on-alarm failed.
     """
     from verax.common.locking import locked
     from verax.wings.monitor.cli.run import MonitorRun, files_of
