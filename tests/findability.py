@@ -43,6 +43,8 @@ QUERIES = {
     "selective prediction": ["guide/decisions"],
     "inter-rater agreement": ["guide/raters"],
     "annotator disagreement": ["guide/raters"],
+    "next hospital": ["guide/sites"],
+    "external validation": ["guide/sites"],
     "censored outcomes": ["guide/horizon"],
     "kaplan-meier": ["guide/horizon"],
     "drift detection": ["guide/monitoring"],

@@ -239,6 +239,7 @@ TABLE = {
     "evaluate_sets of probabilities": Asked(
         vx.evaluate_sets, {"level": 0.8, "ordered": True}, named={"by": "site"}, takes=DENSE
     ),
+    "sites": Asked(vx.sites, {"rule": "brier"}, named={"sites": "site"}, called={"sites": "by"}, takes=DENSE),
     "score_map": Asked(vx.diagrams.score_map, {"ordered": True}, models=2, takes=DENSE),
     "smooth_ece": Asked(vx.smooth_ece),
     "smooth_ece of classes": Asked(vx.smooth_ece, {"kind": "classwise"}, takes=DENSE),

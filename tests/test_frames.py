@@ -56,6 +56,7 @@ RESULTS = {
     "Worst": (lambda: vx.worst(Y, P, rule="rps", n=7), 7),
     "Certificate": (lambda: vx.certify("brier", n_classes=3), 7),
     "Landscape": (lambda: vx.diagrams.landscape("sa_rps", truth=[0.5, 0.2, 0.3]), 16471),
+    "SiteStudy": (lambda: vx.sites(Y, P, sites=BY), 3),
     "OutcomesAtHorizon": (lambda: vx.at_horizon([1, 2, 6], [1, 0, 0], horizon=5), 1),
     "RankScore": (lambda: vx.roc_auc(Y, P), None),
     "RankScores": (lambda: vx.roc_auc(Y, {"a": P, "b": OTHER}), 2),

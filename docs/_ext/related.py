@@ -30,6 +30,7 @@ GUIDES = {
     "recalibration": "recalibrate Recalibration ListRecalibration Recalibrated refinement Refinement",
     "raters": "raters RaterStudy",
     "horizon": "at_horizon OutcomesAtHorizon",
+    "sites": "sites SiteStudy",
     "decisions": """decide expected_cost choose_thresholds Thresholds deferral Deferral net_benefit
         DecisionCurve DecisionCurves murphy Murphy risk_coverage RiskCoverage roc_auc average_precision
         c_index RankScore RankScores ThresholdBrier""",

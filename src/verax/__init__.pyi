@@ -78,4 +78,5 @@ from .wings.select.folds.folds import compare_folds as compare_folds
 from .wings.select.refinement.refinement import refinement as refinement
 from .wings.sets.analysis import evaluate_sets as evaluate_sets
 from .wings.sets.conformal import conformal as conformal
+from .wings.sites.analysis import sites as sites
 from .wings.theory.certificates.certify import certify as certify

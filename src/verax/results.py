@@ -43,6 +43,7 @@ from verax.wings.select.folds.result import FoldComparison
 from verax.wings.select.refinement.result import Refinement
 from verax.wings.sets.conformal import Conformal
 from verax.wings.sets.result import SetEvaluation
+from verax.wings.sites.result import SiteStudy
 from verax.wings.theory.certificates.certify import Certificate
 from verax.wings.theory.landscape import Landscape
 
@@ -93,6 +94,7 @@ __all__ = [
     "ScoreMap",
     "Scorecard",
     "SetEvaluation",
+    "SiteStudy",
     "Subgroups",
     "Thresholds",
     "ValidationPlan",

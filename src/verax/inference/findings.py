@@ -53,6 +53,10 @@ class Claim(StrEnum):
     NO_SUBGROUP = "no_subgroup_miscalibrated"
     AS_A_WHOLE = "subgroups_off_as_a_whole"
     ALL_SUBGROUPS = "all_subgroups_off"
+    # Sites.
+    NEXT_SITE = "next_site"
+    SITE = "site_stands_out"
+    NO_SITE = "no_site_stands_out"
     # Recalibration.
     HELPS = "recalibration_helps"
     NO_GAIN = "no_recalibration_gain"
@@ -82,7 +86,7 @@ _OPEN = frozenset(
     {
         *(Claim.NOT_BETTER, Claim.LEAD_OPEN, Claim.INFINITE, Claim.SCORE, Claim.NOT_SEEN, Claim.TOO_FEW),
         *(Claim.UNTESTED, Claim.NO_SUBGROUP, Claim.NO_GAIN, Claim.COVERAGE_OPEN, Claim.RATER_OPEN),
-        *(Claim.NO_ALARM, Claim.ROWS_NEEDED),
+        *(Claim.NO_ALARM, Claim.ROWS_NEEDED, Claim.NEXT_SITE, Claim.NO_SITE),
     }
 )
 
@@ -147,6 +151,12 @@ LICENCES: dict[Claim, tuple[str, str]] = {
     Claim.BETTER_THAN_RATER: ("The model is better than one rater.", "its loss against that of a rater"),
     Claim.WORSE_THAN_RATER: ("It is worse.", "its loss against that of a rater"),
     Claim.RATER_OPEN: ("Neither is shown.", "states"),
+    Claim.NEXT_SITE: ("What the next site will have.", "states"),
+    Claim.SITE: (
+        "A site differs from what the others lead to expect.",
+        "mid-P of its events over the next site of the others, Holm over sites",
+    ),
+    Claim.NO_SITE: ("No site stands out.", "states"),
     Claim.ALARM: ("The model has become worse.", "an e-process that may be looked at after every row"),
     Claim.NO_ALARM: ("No evidence of that.", "states"),
     Claim.ROWS_NEEDED: ("How many rows a plan needs.", "states"),
@@ -407,7 +417,7 @@ _URGENCY = {
         (
             *(Claim.ALARM, Claim.WORSE, Claim.HELPS, Claim.TOO_NARROW, Claim.WORSE_THAN_RATER),
             *sorted(_CURABLE),
-            *(Claim.SUBGROUP, Claim.ALL_SUBGROUPS, Claim.AS_A_WHOLE),
+            *(Claim.SUBGROUP, Claim.ALL_SUBGROUPS, Claim.AS_A_WHOLE, Claim.NEXT_SITE),
             *(Claim.LEAD_OPEN, Claim.NOT_BETTER, Claim.TOO_FEW, Claim.ROWS_NEEDED),
         )
     )

@@ -113,12 +113,12 @@ def subgroups(
     time_ordered = check_flag("time_ordered", time_ordered)
     order_matters = needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered)
     models = p if isinstance(p, Mapping) else {"model": p}
-    column, labels = _one_column(by, y if isinstance(y, Handle) else None)
+    column, labels = one_column(by, y if isinstance(y, Handle) else None)
     handle = open_rows(y, models, ordered=order_matters, by={column: labels}, **read)
     if time_ordered and not handle.whole:
         raise InputError("cannot be used with predictions that are not in memory", argument="time_ordered")
     if not isinstance(y, Handle) and handle.n_rows is not None:
-        _check_labels(labels, handle.n_rows)
+        check_labels(labels, handle.n_rows)
     asked = SubgroupRequest(column, chosen, on_card, ordered, costs, least, among)
     recipe = BreakdownRecipe(column, subgroup_recipes(handle, asked, plan))
     found = handle.summarise(with_fault_recipes(handle, {"by": recipe}))
@@ -137,7 +137,7 @@ def subgroups(
     return result.with_skipped(found.skipped).with_faults(faults)
 
 
-def _check_labels(by: object, n_rows: int) -> None:
+def check_labels(by: object, n_rows: int) -> None:
     """Refuse labels that are missing, or not one per row."""
     if isinstance(by, np.ndarray) and by.ndim == 1 and by.dtype.kind in "biu":
         # None of them can be missing, and their number was checked when they were read.
@@ -148,7 +148,7 @@ def _check_labels(by: object, n_rows: int) -> None:
         raise (error.replace(argument="by") if error.argument == "groups" else error) from None
 
 
-def _one_column(by: object, handle: Handle | None) -> tuple[str, Any]:
+def one_column(by: object, handle: Handle | None) -> tuple[str, Any]:
     """The labels of the subgroups and what they are called; two columns in memory are crossed."""
     columns = breakdowns(by, handle)
     several = "" if handle is not None else ", or two to be crossed"

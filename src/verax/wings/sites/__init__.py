@@ -1,0 +1,1 @@
+"""How sites differ, and what the next one will see."""
