@@ -46,7 +46,6 @@ from covers import (  # noqa: F401
     rows_kept,
     sets,
     shares,
-    sites,
     subgroups,
     unforeseen,
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from verax.wings.sites.spread import Mixture, SiteCounts, SiteSpread, squared_spread_at
+from verax.wings.sites.spread import NextSite, SiteCounts, SiteSpread, squared_spread_at
 
 # Vaccination against tuberculosis: cases and others among vaccinated and among controls (Colditz 1994).
 BCG = np.array(
@@ -116,7 +116,7 @@ def test_discrimination_of_euroscore():
     # The prediction interval of Higgins with k - 2 degrees of freedom.
     predicted = ends(stats.t.ppf(0.975, k - 2) * math.hypot(found.tau, error))
     assert predicted[::2] == pytest.approx((0.6792568, 0.8682736), abs=1e-6)
-    low, high = (1 / (1 + math.exp(-x)) for x in Mixture.of_next(y, v).interval(0.95))
+    low, high = (1 / (1 + math.exp(-x)) for x in NextSite.of_next(y, v).interval(0.95))
     assert (low, high) == pytest.approx((0.675, 0.870), abs=5e-4)
 
 
@@ -129,7 +129,7 @@ def test_calibration_of_euroscore():
     found = SiteSpread.of(y, v, 0.95)
     assert math.exp(found.mean) == pytest.approx(1.09, abs=0.005)
     assert found.tau == pytest.approx(0.41, abs=0.005)
-    assert np.exp(Mixture.of_next(y, v).interval(0.95)) == pytest.approx((0.434, 2.755), abs=2e-3)
+    assert np.exp(NextSite.of_next(y, v).interval(0.95)) == pytest.approx((0.434, 2.755), abs=2e-3)
     # One study stands out: 34 deaths, of which seven were expected.
     p = np.array([counts.surprise(i) for i in range(len(n))])
     assert int(p.argmin()) == 6
@@ -151,7 +151,7 @@ def test_the_spread_solves_its_equation(k):
 
 def test_the_next_site_is_a_mixture_of_normals():
     y, v = np.array([0.1, -0.2, 0.4, 0.0]), np.array([0.02, 0.03, 0.05, 0.01])
-    mixture = Mixture.of_next(y, v, nodes=50)
+    mixture = NextSite.of_next(y, v, nodes=50)
     rng = np.random.default_rng(0)
     at = rng.integers(50, size=400_000)
     draws = rng.normal(mixture.means[at], mixture.sds[at])
@@ -178,7 +178,7 @@ def test_the_interval_covers_and_the_usual_one_does_not():
         observed = rng.binomial(int(rows), np.minimum(0.9, events / rows * np.exp(theta[:k]))).astype(float)
         counts = SiteCounts(observed, np.full(k, events), np.full(k, rows))
         y, v = counts.log_ratios()
-        low, high = Mixture.of_next(y, v, nodes=100).interval(0.95)
+        low, high = NextSite.of_next(y, v, nodes=100).interval(0.95)
         inside += low <= theta[k] <= high
         mean = SiteSpread.of(y, v, 0.95).interval
         narrow += mean.low <= theta[k] <= mean.high

@@ -26,10 +26,10 @@ from verax.scores.metrics import needs_order
 from verax.scores.registry import headline_rule, name_of, parse
 from verax.wings.sites.measures import AUC, LEVEL, SLOPE, SiteCells, site_value
 from verax.wings.sites.result import NEAR, AcrossSites, Site, SiteStudy, SiteValue
-from verax.wings.sites.spread import SCALES, Mixture, Scale, SiteCounts, SiteSpread
+from verax.wings.sites.spread import SCALES, NextSite, Scale, SiteCounts, SiteSpread
 from verax.wings.sites.summaries import InfluenceOfSites, LossRecipe, rank_source
 
-# Fewer sites say nothing about the next one; of so few the interval is said to be one.
+# Fewer sites tell nothing of the next one; three have a caution.
 FEWEST_SITES = 3
 # The rows that a site has at least, and the events that it is expected to have, to enter what is said of O:E.
 # It enters by what is expected: by what was observed, sites with few events would be left out.
@@ -283,7 +283,7 @@ def _across(
     if k < FEWEST_SITES:
         none = SiteValue(math.nan, Interval.undefined(_FEW, confidence=confidence))
         return AcrossSites(measure, k, mean, none, tau, spread.i_squared, spread.q, None)
-    mixture = Mixture.of_next(y, v)
+    mixture = NextSite.of_next(y, v)
     ends = Interval(
         *mixture.interval(confidence),
         method=f"prediction, over {k} sites",

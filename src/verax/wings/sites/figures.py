@@ -89,5 +89,8 @@ def factor_figure(study: StudiedSites) -> Figure | None:
     near = across.share_below(1.25) - across.share_below(0.8)
     says = f"Its O:E is within a factor of 1.25 of 1 with a probability of {percent(near)}."
     x, y = Axis("factor", 1.0, _FACTORS[1]), Axis("probability", 0.0, 1.0, percent=True)
-    marks: list[Mark] = [Line("next site within this factor", factors, chances), Guide("a factor of 1.25", "x", 1.25)]
+    marks: list[Mark] = [
+        Line("next site within this factor", factors, chances),
+        Guide("a factor of 1.25", "x", 1.25),
+    ]
     return Figure("How far off the next site will be", marks, x, y, says)

@@ -25,7 +25,7 @@ EVENTS, LEVEL, SLOPE, AUC = range(4)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class SiteFit:
     """An estimate with the influence of a row of each cell on it."""
 
     value: float
@@ -122,7 +122,7 @@ class SiteCells:
         return full
 
     @cached_property
-    def level(self) -> Fitted | str:
+    def level(self) -> SiteFit | str:
         """The intercept of a calibration line of slope 1."""
         x, h, w, squares = self._line
         hits = float(w[h].sum())
@@ -131,12 +131,12 @@ class SiteCells:
         level = fit_intercept(x, h, w)
         chance, rest = chances_at(level + x)
         influence = (h - chance) / float(w @ (chance * rest))
-        return Fitted(
+        return SiteFit(
             level, self._spread(influence), float(squares @ (chance * rest)) / float(w @ (chance * rest)) ** 2
         )
 
     @cached_property
-    def slope(self) -> Fitted | str:
+    def slope(self) -> SiteFit | str:
         """The slope of the calibration line, with the variance of its fit."""
         x, h, w, squares = self._line
         overlap = Overlap.of(x, h)
@@ -150,10 +150,10 @@ class SiteCells:
         back = (fit.back @ inverse)[1]
         variance = float(back @ ((columns * (squares * chance * rest)) @ columns.T) @ back)
         value = float((fit.back @ fit.coefficients)[1])
-        return Fitted(value, self._spread((back @ columns) * (h - chance)), variance)
+        return SiteFit(value, self._spread((back @ columns) * (h - chance)), variance)
 
     @cached_property
-    def auc(self) -> Fitted | str:
+    def auc(self) -> SiteFit | str:
         """The area below the ROC curve, with DeLong's variance."""
         if self.problem:
             return self.problem
@@ -163,19 +163,19 @@ class SiteCells:
         single = self.ranked.squares / self.ranked.share
         rest = 1 - single / self.ranked.sizes[self.ranked.y]
         variance = float((self.ranked.squares / rest) @ estimated.influence**2)
-        return Fitted(estimated.value, estimated.influence, variance)
+        return SiteFit(estimated.value, estimated.influence, variance)
 
     def influence(self) -> Floats:
         """(C, 4) the influence of a row of each cell; zeros where there is no estimate."""
         none = np.zeros(len(self.p))
         fits = [
-            fit.influence if isinstance(fit, Fitted) else none for fit in (self.level, self.slope, self.auc)
+            fit.influence if isinstance(fit, SiteFit) else none for fit in (self.level, self.slope, self.auc)
         ]
         return np.stack([self.happened - self.p, *fits], axis=1)
 
 
 def site_value(
-    fit: Fitted | str, column: int, units: Any, rarer: float, confidence: float, scale: Scale = AS_IT_IS
+    fit: SiteFit | str, column: int, units: Any, rarer: float, confidence: float, scale: Scale = AS_IT_IS
 ) -> tuple[SiteValue, float]:
     """An estimate with its interval, and its variance on the scale of pooling."""
     if isinstance(fit, str):

@@ -17,7 +17,7 @@ from verax.errors import InputError
 from verax.inference.findings import Claim, Finding, NextStep, WithVerdict, listed
 from verax.inference.intervals import Interval
 from verax.inputs.skipping import MaySkip
-from verax.wings.sites.spread import SCALES, Mixture
+from verax.wings.sites.spread import SCALES, NextSite
 
 if TYPE_CHECKING:
     from verax.display.figures import Sheet
@@ -121,7 +121,7 @@ class AcrossSites(Record):
     i_squared: float
     q: float
     near: float | None
-    mixture: Hidden[Mixture | None] = None
+    mixture: Hidden[NextSite | None] = None
 
     def share_below(self, value: float) -> float:
         """The probability that the next site has less.
@@ -213,7 +213,18 @@ class SiteStudy(WithVerdict, Tabled, MaySkip):
         return self.summary["loss" if self.event is None else "oe"].next
 
     def title_of(self, measure: str) -> str:
-        """What a measure is called."""
+        """What a measure is called.
+
+        Parameters
+        ----------
+        measure : str
+            A key of `summary`.
+
+        Returns
+        -------
+        str
+            Its name in sentences.
+        """
         return TITLES.get(measure) or said(self.rule)
 
     # ---- what it claims ----------------------------------------------------------------------------

@@ -26,7 +26,7 @@ _HERMITE = 15
 _MOST_RATE = 0.95
 # Newton's steps double where they are far from the root, and then square their error.
 _MOST_STEPS, _EXACT, _HALVINGS = 200, 1e-14, 80
-# How often variances are computed anew from what sites tell of each other.
+# How often variances are renewed from what sites tell of each other.
 _ROUNDS = 3
 
 
@@ -106,7 +106,7 @@ def likeliest_squared_spread(y: Floats, v: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class NextSite:
     """Equal parts of normal distributions.
 
     Attributes
@@ -119,7 +119,7 @@ class Mixture:
     sds: Floats
 
     @classmethod
-    def of_next(cls, y: Floats, v: Floats, nodes: int = NODES) -> Mixture:
+    def of_next(cls, y: Floats, v: Floats, nodes: int = NODES) -> NextSite:
         """What the next site will have."""
         from scipy.special import chdtri
 
@@ -146,9 +146,9 @@ class Mixture:
         """The ends between which `confidence` of it lies."""
         return self.quantile((1 - confidence) / 2), self.quantile((1 + confidence) / 2)
 
-    def noisier(self, variance: float) -> Mixture:
+    def noisier(self, variance: float) -> NextSite:
         """What will be observed, with an error of this variance."""
-        return Mixture(self.means, np.sqrt(self.sds**2 + variance))
+        return NextSite(self.means, np.sqrt(self.sds**2 + variance))
 
     def nodes(self) -> tuple[Floats, Floats]:
         """(B, H) values and the (H,) weights with which they stand for its parts."""
@@ -229,7 +229,7 @@ class SiteCounts:
         return SiteCounts(self.observed[kept], self.expected[kept], self.rows[kept])
 
     def fewer(self, factor: Floats) -> SiteCounts:
-        """The counts of as many independent rows as tell as much."""
+        """The same in fewer rows, by a factor for each site."""
         return SiteCounts(self.observed / factor, self.expected / factor, self.rows / factor)
 
     def log_ratios(self) -> tuple[Floats, Floats]:
@@ -254,7 +254,7 @@ class SiteCounts:
         """The two-sided p-value of the events of a site, given all others: mid-P of its counts over the
         mixture of the next site.
         """
-        theta, weights = Mixture.of_next(*self.but(i).log_ratios(), nodes=_FEW_NODES).nodes()
+        theta, weights = NextSite.of_next(*self.but(i).log_ratios(), nodes=_FEW_NODES).nodes()
         observed, expected, rows = (float(part[i]) for part in (self.observed, self.expected, self.rows))
         rate = np.minimum(_MOST_RATE, expected * np.exp(theta) / rows)
         tails = _share_up_to(observed, rows, rate) + _share_up_to(observed - 1, rows, rate)
