@@ -64,30 +64,31 @@ def test_inspect_logs(tmp_path, kind):
     assert log.notes == ("The 4 answers are to 3 questions, which are repeated.",)
 
 
-def test_what_inspect_could_not_grade(tmp_path):
-    refused = {
-        "choices": [{"message": {"content": "no"}, "stop_reason": "content_filter"}],
-        "completion": "no",
-    }
+def test_grades_of_inspect_stand_whatever_became_of_answers(tmp_path):
+    """As its own accuracy counts them: I and N are 0; NaN and texts that are no scores are none."""
+    refused, cut = (
+        {"choices": [{"message": {"content": "no"}, "stop_reason": why}], "completion": "no"}
+        for why in ("content_filter", "max_tokens")
+    )
     samples = [
         inspect_sample(1, None, error={"message": "timeout"}),
         inspect_sample(2, "I", limit={"type": "token", "limit": 100}),
         inspect_sample(3, "I", output=refused),
-        inspect_sample(4, "I", said=" "),
-        inspect_sample(5, "N"),
-        inspect_sample(6, "?"),
-        inspect_sample(7),
+        inspect_sample(4, "C", output=cut),
+        inspect_sample(5, "I", said=" "),
+        inspect_sample(6, "N"),
+        inspect_sample(7, "?"),
+        inspect_sample(8, float("nan")),
+        inspect_sample(9, None, limit={"type": "time", "limit": 9}),
+        inspect_sample(10),
     ]
     log = read_log(write_eval(tmp_path / "a.eval", samples))
     assert rows_of(log, "status", "grade") == [
-        *((status, None) for status in ("error", "limit", "refused", "empty", "empty", "unparsable")),
-        (None, 1.0),
-    ]
-    assert "Answers not graded: 6 of 7 (1 error, 1 limit, 1 refused, 2 empty and 1 unparsable)." in log.notes
-    # The metric itself says what the log says of them.
-    assert rows_of(read_log(tmp_path / "a.eval", grade="choice"), "grade") == [
-        (None,), (0.0,), (0.0,), (0.0,), (None,), (None,), (1.0,)
+        ("error", None), ("limit", 0.0), ("refused", 0.0), ("limit", 1.0), ("empty", 0.0), ("empty", 0.0),
+        ("unscored", None), ("unscored", None), ("limit", None), (None, 1.0),
     ]  # fmt: skip
+    assert "Answers not graded: 4 of 10 (1 error, 2 unscored and 1 limit)." in log.notes
+    assert rows_of(read_log(tmp_path / "a.eval", grade="choice"), "grade") == rows_of(log, "grade")
 
 
 def test_an_interrupted_run_says_so(tmp_path):
@@ -120,7 +121,7 @@ def test_answers_of_several_scorers(tmp_path):
     }
     path = write_eval(tmp_path / "a.eval", [inspect_sample(1, scores=scores)])
     columns = ("grade", "answer", "confidence", "status")
-    assert rows_of(read_log(path), *columns) == [(None, "Paris", 0.8, "empty")]
+    assert rows_of(read_log(path), *columns) == [(0.0, "Paris", 0.8, "empty")]
     # That one scorer found no answer does not take the grade of another away.
     assert rows_of(read_log(path, grade="judge"), *columns) == [(1.0, "Paris", 0.8, None)]
 
@@ -186,15 +187,14 @@ def test_harness_filters_are_metrics_of_one_row(tmp_path):
     assert (log.model, log.metric, log.metrics) == ("org/model", strict, (strict, flexible))
     assert rows_of(log, "id", "task", "grade", "answer", "status", flexible, "doc.subject") == [
         ("0", "gsm8k", 1.0, "2", None, 1.0, "sums"),
-        # What a strict filter does not find is wrong by its metric's definition.
-        ("1", "gsm8k", 0.0, "[invalid]", None, 1.0, "sums"),
+        ("1", "gsm8k", 0.0, "[invalid]", "unparsable", 1.0, "sums"),
     ]
     # Answers are those that the metric graded.
     other = read_log(folder / HARNESS, grade=flexible)
     assert rows_of(other, "grade", "answer", "status") == [(1.0, "2", None), (1.0, "3", None)]
     found = [generative(0, "[invalid]", 0.0, "flexible-extract"), generative(1, "3", 1.0, "flexible-extract")]
     loose = read_log(write_lines(tmp_path / "loose.jsonl", found))
-    assert rows_of(loose, "grade", "status") == [(None, "unparsable"), (1.0, None)]
+    assert rows_of(loose, "grade", "status") == [(0.0, "unparsable"), (1.0, None)]
     (folder / "results_2025-01-31T10-00-00.123456.json").write_text('{"model_name": "org/other"}')
     assert read_log(folder / HARNESS, grade=flexible).model == "org/other"
     # Without an owner and a name around the underscores, a folder is no model.
@@ -314,8 +314,8 @@ def test_helm(tmp_path):
         )
         assert rows_of(log, "id", "grade", "answer", "gold", "status") == [
             ("id1", 1.0, "A", "law", None),
-            ("id2", None, "", "law", "empty"),
-            ("id3", None, "!", "law", "error"),
+            ("id2", 0.0, "", "law", "empty"),
+            ("id3", 0.0, "!", "law", "error"),
         ]
     assert log.notes[0] == "Perturbed instances, not read: 1."
     (folder / "per_instance_stats.json").unlink()

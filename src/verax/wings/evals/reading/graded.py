@@ -6,10 +6,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from verax.analyses.comparison.ungraded import OF_MODEL, OF_OTHERS
 from verax.inputs.records.record import mapping, sequence
 
-# Reasons for a missing grade.
-STATUSES = ("error", "limit", "refused", "empty", "unparsable")
+# What may become of an answer, whether or not it has a grade.
+STATUSES = (*OF_OTHERS, *OF_MODEL)
+# What became of an answer whose grader gave no grade.
+UNSCORED = "unscored"
 # The depth to which metadata are read, and the largest number of columns from them.
 _DEPTH, _MOST_FIELDS = 3, 200
 
@@ -31,7 +34,8 @@ class Graded:
     confidence : float or None
         The probability that the model gives its answer, if the log has it.
     status : str or None
-        Why the answer has no grade; one of `STATUSES`. The metrics of the log may call such answers wrong.
+        What became of the answer, one of `STATUSES`: why it has no grade, or what its grade was given in
+        spite of. A grade of the log stands. Without a grade "unscored" means that the grader failed.
     epoch : int or None
         The number of the repeat of the question, from 1; None if the log does not number them.
     task : str or None

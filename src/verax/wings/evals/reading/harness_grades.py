@@ -16,6 +16,7 @@ from verax.inputs.records.harness import (
 from verax.inputs.records.olmes import is_olmes, values_by
 from verax.inputs.records.record import RecordError, first, mapping, not_understood, sequence
 from verax.wings.evals.reading.graded import (
+    UNSCORED,
     Graded,
     LogShape,
     epoch_of,
@@ -33,8 +34,6 @@ _FIELDS = frozenset(
 )
 # The mark of the harness for a filter without an answer.
 _INVALID = "[invalid]"
-# Part of the name of a filter that accepts a single form of answers.
-_STRICT = "strict"
 # Longer texts are not labels of groups.
 _LONGEST = 500
 
@@ -115,9 +114,8 @@ def read_harness(record: Any) -> Graded:
     if answer is None:
         text = _generated(fields)
         answer, status = text_or_none(text), _status(fields, text)
-        # An answer that a strict filter does not find is wrong by definition of its metric.
-        strict = status == "unparsable" and _STRICT in str(fields.get("filter"))
-        by_metric = dict.fromkeys(grades, (answer, None, None if strict else status))
+        # Whether an answer was found is a matter of the filter, and so of the metric.
+        by_metric = dict.fromkeys(grades, (answer, None, status))
     repeat = fields.get("sample_repeat")
     task = fields.get("task_name")
     about = {
@@ -132,7 +130,7 @@ def read_harness(record: Any) -> Graded:
         answer,
         _gold(fields.get("target"), sample),
         confidence,
-        status if status or grades or of_all else "error",
+        status if status or grades or of_all else UNSCORED,
         None if repeat is None else epoch_of(repeat, first=0),
         task if isinstance(task, str) else None,
         str(fields.get("doc_hash") or ""),
@@ -184,7 +182,7 @@ def _olmes_status(numbers: Mapping[str, float | None], outputs: Any) -> str | No
     text = mapping(outputs[0]).get("continuation")
     if isinstance(text, str) and not text.strip():
         return "empty"
-    return None if numbers else "error"
+    return None if numbers else UNSCORED
 
 
 HARNESS_GRADES = LogShape("lm-eval", "an lm-evaluation-harness sample log", is_harness, read_harness)

@@ -11,6 +11,7 @@ from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shap
 from verax.inputs.records.responses import answer_text_in, generated_texts, n_samples, read_chat
 from verax.inputs.records.texts import number_of
 from verax.wings.evals.reading.graded import (
+    UNSCORED,
     Graded,
     LogShape,
     epoch_of,
@@ -19,9 +20,11 @@ from verax.wings.evals.reading.graded import (
     text_or_none,
 )
 
-# Values of Inspect's scorers: correct, partially correct and incorrect; N means no answer.
-_VALUES = {"C": 1.0, "P": 0.5, "I": 0.0}
+# Values of Inspect's scorers: correct, partially correct, incorrect, and no answer, which counts as incorrect.
 _NO_ANSWER = "N"
+_VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, _NO_ANSWER: 0.0}
+# Why a model stopped, if it was cut.
+_CUT = ("max_tokens", "model_length")
 _TRUE, _FALSE = ("yes", "true"), ("no", "false")
 
 
@@ -33,7 +36,7 @@ def is_sample(record: Any) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    """A score as a number, converted as in Inspect; None for N and for other texts."""
+    """A score as a number, converted as in Inspect; None for other texts, and for NaN, which is no score."""
     if not isinstance(value, str):
         return number_or_none(value)
     if value in _VALUES:
@@ -67,7 +70,7 @@ def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
 
 
 def _status(record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]]) -> str | None:
-    """The reason for a missing grade; None without one."""
+    """What became of the answer; None where nothing did."""
     if record.get("error"):
         return "error"
     if record.get("limit"):
@@ -78,6 +81,8 @@ def _status(record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]]) 
         return "error"
     if choice.get("stop_reason") == "content_filter":
         return "refused"
+    if choice.get("stop_reason") in _CUT:
+        return "limit"
     for score in scores.values():
         if score.get("value") == _NO_ANSWER:
             return "empty"
@@ -124,7 +129,7 @@ def _answer_by(
     confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
     status = _status(record, scores)
     if status is None and not any(value is not None for value in grades.values()):
-        status = "unparsable" if grades else "error"
+        status = UNSCORED
     return answer if type(answer) is str else text_or_none(answer), confidence, status
 
 

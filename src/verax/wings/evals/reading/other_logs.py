@@ -7,6 +7,7 @@ from typing import Any
 
 from verax.inputs.records.record import first, mapping, not_understood, sequence
 from verax.wings.evals.reading.graded import (
+    UNSCORED,
     Graded,
     LogShape,
     epoch_of,
@@ -107,7 +108,7 @@ def read_openai_evals(record: Any) -> Graded:
     picked = data.get("picked", data.get("choice"))
     sampled = data.get("sampled", fields.get("sampled"))
     text = first(sampled) if isinstance(sampled, list) else sampled
-    status = None if grades else "error" if fields.get("failed") or not data else "unparsable"
+    status = None if grades else "error" if fields.get("failed") or not data else UNSCORED
     if isinstance(text, str) and not text.strip():
         status = "empty"
     return Graded(

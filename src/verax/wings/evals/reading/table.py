@@ -16,7 +16,7 @@ from verax.common.paths import files_named
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.records.record import RecordError
 from verax.wings.evals.reading.containers import LogRecords, kind_of_log, open_log
-from verax.wings.evals.reading.graded import STATUSES, Graded, question_text
+from verax.wings.evals.reading.graded import STATUSES, UNSCORED, Graded, question_text
 
 # The columns that every log has; those after them are its metrics and the metadata of its questions.
 COLUMNS = ("id", "model", "task", "epoch", "grade", "answer", "confidence", "gold", "status")
@@ -35,8 +35,9 @@ class EvalLog:
         The kind of log: inspect, lm-eval, olmes, helm or openai-evals.
     table : pyarrow.Table
         A row per answer with the columns id, model, task, epoch, grade, answer, confidence, gold and status,
-        one per metric and one per field of metadata. `grade` is missing where an answer could not be graded,
-        and `status` then has the reason: error, limit, refused, empty or unparsable.
+        one per metric and one per field of metadata. `grade` is missing where the log has none. `status` is
+        why, or what became of an answer that was graded all the same: error, unscored, limit, refused, empty
+        or unparsable.
     model : str or None
         The name of the model, where the log has it.
     metric : str or None
@@ -80,7 +81,6 @@ class _Rows:
     tasks: list[str | None] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     graded_by: list[str | None] = field(default_factory=list)
-    n_overruled: int = 0
     of_all: dict[str, None] = field(default_factory=dict)
     metrics: dict[str, None] = field(default_factory=dict)
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
@@ -116,28 +116,17 @@ class _Rows:
         for answer in self.answers[len(self.graded_by) :]:
             if metric in answer.by_metric:
                 answer.answer, answer.confidence, answer.status = answer.by_metric[metric]
+            if answer.status is None and answer.grades.get(metric or "") is None:
+                answer.status = UNSCORED
         self.graded_by.extend([metric] * (len(self) - len(self.graded_by)))
 
-    def grades(self, *, keep: bool) -> list[float | None]:
-        """The grade of every row; unless told to `keep` it, None where there is a status.
-
-        Metrics call answers wrong that could not be graded.
-        """
-        grades = [
+    @property
+    def grades(self) -> list[float | None]:
+        """The grade of every row; None where the log has none."""
+        return [
             None if metric is None else answer.grades.get(metric)
             for answer, metric in zip(self.answers, self.graded_by, strict=True)
         ]
-        if keep:
-            return grades
-        overruled = [
-            place
-            for place, answer in enumerate(self.answers)
-            if answer.status is not None and grades[place] is not None
-        ]
-        self.n_overruled = len(overruled)
-        for place in overruled:
-            grades[place] = None
-        return grades
 
     def _twice(self, place: int, answer: Graded, where: str, log: LogRecords) -> InputError:
         before, task = self.logs[place].source, self.tasks[place]
@@ -178,8 +167,7 @@ def read_log(
         HELM run, its folder or scenario_state.json, which per_instance_stats.json must lie beside.
     grade : str, optional
         The metric that becomes the column `grade`, such as "acc_norm" or "exact_match,flexible-extract". By
-        default the first that the log names. An answer that was not graded still has the number that the
-        metric gives it, if it is named here.
+        default the first that the log names.
     questions : bool, default False
         Whether to add a column `question` with the text of each question, shortened.
 
@@ -212,7 +200,7 @@ def read_log(
     metric = join(graded) if graded else None
     files = files_named(path)
     name = str(path) if files is None else files[1]
-    table = _table(rows, rows.grades(keep=grade is not None))
+    table = _table(rows, rows.grades)
     taken = [f"grades: {metric or 'none'} of {join([log.shape.what for log in _one_per_kind(logs)])}"]
     taken += [f"model: {model}"] if model else []
     tasks = list(dict.fromkeys(task for task in rows.tasks if task))
@@ -420,15 +408,15 @@ def _encodable(text: str) -> str:
 def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator[str]:
     for log in logs:
         yield from log.notes
-    statuses = Counter(answer.status for answer in rows.answers if answer.status)
-    if statuses and not chosen:
+    left = [
+        answer.status
+        for answer, grade in zip(rows.answers, rows.grades, strict=True)
+        if grade is None and answer.status
+    ]
+    if left:
+        statuses = Counter(left)
         reasons = join([f"{statuses[name]:,} {name}" for name in STATUSES if statuses[name]])
-        yield f"Answers not graded: {statuses.total():,} of {len(rows):,} ({reasons})."
-        if rows.n_overruled:
-            yield (
-                f"Not graded, though the metric has a number for them: {rows.n_overruled:,}. It becomes "
-                "their grade if the metric is named."
-            )
+        yield f"Answers not graded: {len(left):,} of {len(rows):,} ({reasons})."
     others = [name for name in rows.metrics if name not in rows.graded_by]
     if others and not chosen:
         yield f"Other metrics of the log, each a column: {_some(others, 8)}."
