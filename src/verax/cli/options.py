@@ -100,8 +100,15 @@ def _level(confidence: float) -> float:
     return confidence
 
 
-def option_of(name: str, *, apart: bool = True) -> inspect.Parameter:
-    """An option of reading, as a parameter of a command: apart in its panel, or among its own."""
+# What options are called besides where rows are answers to questions.
+_OF_ANSWERS = {"id": "question", "epoch": "repeat"}
+
+
+def option_of(name: str, *, apart: bool = True, answers: bool = False) -> inspect.Parameter:
+    """An option of reading, as a parameter of a command: apart in its panel, or among its own.
+
+    In commands on `answers` some have another name besides.
+    """
     option, flag = OPTIONS[name], flag_of(name)
     hint, default = _HINTS[option.form]
     stated = Reading.__dataclass_fields__[name].default
@@ -109,6 +116,7 @@ def option_of(name: str, *, apart: bool = True) -> inspect.Parameter:
         hint, default = str, stated
     about = typer.Option(
         f"--{flag}",
+        *([f"--{_OF_ANSWERS[name]}"] if answers and name in _OF_ANSWERS else []),
         help=in_commands(name),
         metavar=option.metavar or None,
         rich_help_panel=option.panel if apart else None,
@@ -264,7 +272,7 @@ def _reading(
     """Give a command the options of some kinds of rows."""
     reasons = dict(without or {})
     shared = {
-        name: option_of(name, apart=option.kinds != ("grades",) or len(kinds) > 1)
+        name: option_of(name, apart=option.kinds != ("grades",) or len(kinds) > 1, answers="grades" in kinds)
         for name, option in OPTIONS.items()
         if option.flag != "-" and kinds & {*option.kinds} and name not in reasons
     }

@@ -18,6 +18,17 @@ _FEW_DIFFER = 30
 _HALVED = 60
 
 
+def sign_test(first: int, second: int) -> float:
+    """The two-sided p-value of the exact sign test, which is McNemar's of two counts.
+
+    >>> sign_test(5, 0), sign_test(3, 3)
+    (0.0625, 1.0)
+    """
+    from scipy.special import bdtr
+
+    return min(1.0, 2 * float(bdtr(min(first, second), first + second, 0.5)))
+
+
 @dataclass(frozen=True)
 class Discordant:
     """Answers of two models that are right or wrong, of which few differ.

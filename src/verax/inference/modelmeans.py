@@ -22,6 +22,9 @@ from verax.inference.intervals import FewGroups, Interval, Resampling, bounded, 
 from verax.inference.shares import CountedShares, between
 from verax.inputs.groups import by_kind, in_words
 
+# The part of a unit that was not seen, where answers are right or wrong, and where they are graded between.
+_QUARTER, _WHOLE = 0.25, 1.0
+
 
 @dataclass(frozen=True)
 class LossKind:
@@ -39,6 +42,8 @@ class LossKind:
         What is assumed of groups.
     in_time : bool
         Whether rows are in order of time, and not independent.
+    between : bool
+        Of grades, whether some answers are graded between the least and the largest loss.
     """
 
     kind: Literal["share", "grade", "loss"]
@@ -46,6 +51,7 @@ class LossKind:
     copies: bool = False
     few_groups: FewGroups = None
     in_time: bool = False
+    between: bool = False
 
 
 def interval_of_model(
@@ -54,9 +60,10 @@ def interval_of_model(
     """The interval of the mean of one model, which does not collapse at a bound.
 
     A share has mid-P limits on effective rows, another mean of losses that cannot be negative gamma limits.
-    Means of grades over groups, such as the epochs of a question, have a t interval like Wilson's, with a
-    quarter of a group more: repeats of a question resemble each other more than the errors of a group are
-    assumed to.
+    Means of grades of questions that were repeated, or over groups of questions, have a t interval like
+    Wilson's, with a quarter of a unit more, or with a whole one if answers are graded between the bounds:
+    where nearly all grades are close together, a collapse that was not seen is not in their variance. Its
+    degrees of freedom are those of groups of equal size that weigh as much.
     """
     like = estimate.intervals(confidence)[column]
     mean = float(estimate.mean[column])
@@ -64,7 +71,7 @@ def interval_of_model(
     if not like.defined or not least <= mean <= most:
         return like
     if losses.kind == "grade" and not (right_or_wrong(tally, column, most) and not losses.in_time):
-        return _of_grade(column, losses.bounds, estimate, confidence, like)
+        return _of_grade(tally, column, losses, estimate, like)
     if losses.kind in ("share", "grade"):
         known = _share(tally, column, losses, estimate, like)
         return known.interval(confidence) if most == 1 else known.interval(confidence).scaled(most)
@@ -82,13 +89,24 @@ def right_or_wrong(tally: PairedTally, column: int, most: float) -> bool:
 
 
 def _of_grade(
-    column: int, bounds: tuple[float, float], estimate: Estimate, confidence: float, like: Interval
+    tally: PairedTally, column: int, losses: LossKind, estimate: Estimate, like: Interval
 ) -> Interval:
     mean = float(estimate.mean[column])
     freedom = float(np.broadcast_to(estimate.freedom, estimate.mean.shape)[column])
-    variance = padded(float(estimate.error[column]) ** 2, mean, freedom + 1, bounds)
-    interval = bounded(mean, variance, freedom, freedom + 1, bounds, Resampling(confidence))
-    return interval.by(interval.method, like.caution)
+    units, caution = freedom + 1, like.caution
+    if tally.cluster_sums is not None and not isinstance(tally.n_groups, tuple):
+        weights = tally.cluster_sums[:, 0]
+        alike = float(weights.sum() ** 2 / (weights @ weights))
+        freedom = min(freedom, max(alike - 1, 1.0))
+        if alike < units / 2:
+            caution = caution or f"{units:.0f} groups that count as {alike:.2g}"
+    # Single answers that are not right or wrong are graded between.
+    fine = losses.between or tally.labels is None
+    variance = padded(
+        float(estimate.error[column]) ** 2, mean, units, losses.bounds, _WHOLE if fine else _QUARTER
+    )
+    interval = bounded(mean, variance, freedom, units, losses.bounds, Resampling(like.confidence))
+    return interval.by(interval.method, caution)
 
 
 def _share(

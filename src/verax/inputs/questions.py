@@ -81,9 +81,10 @@ class Questions:
         return np.where(places < 0, np.nan, values[places])
 
     def counts(self, model: str, values: Ints) -> Ints:
-        """Numbers of a model's rows, one per question; 0 for questions it was not asked."""
+        """Numbers of a model's rows, one per question or several; 0 for questions it was not asked."""
         places = self.at[model]
-        return np.where(places < 0, 0, values[places])
+        asked = places >= 0
+        return np.where(asked if values.ndim == 1 else asked[:, None], values[places], 0)
 
     def column(self, given: object, argument: str, sizes: Mapping[str, int]) -> Array:
         """A value per question, from shared rows, or from those of each model, which must agree."""

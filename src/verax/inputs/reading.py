@@ -34,7 +34,7 @@ Form = Literal[
 Kind = Literal["distributions", "lists", "sets", "raters", "grades"]
 
 SAMPLES = ("first", "pool", "repeats")
-UNGRADED = ("bounds", "exclude", "wrong")
+UNGRADED = ("by-reason", "bounds", "exclude", "wrong")
 EVERY: tuple[Kind, ...] = ("distributions", "lists", "sets", "raters", "grades")
 FORECASTS = EVERY[:-1]
 
@@ -135,7 +135,7 @@ class Keywords(TypedDict, total=False):
     model_column: str | None
     task: str | None
     epoch: str | None
-    ungraded: Literal["bounds", "exclude", "wrong"]
+    ungraded: Literal["by-reason", "bounds", "exclude", "wrong"]
     classes: int | Sequence[Hashable] | None
     ordered: bool
     positive: str | None
@@ -309,12 +309,13 @@ class Reading:
     )
     task: str | None = _graded("Column of tasks: also compare within each, with Holm's correction over all.")
     epoch: str | None = _graded(
-        "Column that numbers the repeats of a question; these are clustered by question."
+        "Column that numbers the repeats of a question, whose grade is their mean. By default one called "
+        "sample, trial, ... that counts within each question."
     )
     ungraded: str = _graded(
-        "Answers that were not graded. bounds: leave them out, and show what they could change; exclude: "
-        "leave them out, and count them; wrong: give them the worst grade.",
-        default="bounds",
+        "Answers without a grade. by-reason: wrong if the model is why (limit, empty, unparsable, refused), "
+        "else left out, with bounds; bounds: left out, with bounds; exclude: left out; wrong: all wrong.",
+        default="by-reason",
         metavar="HOW",
         choices=UNGRADED,
     )

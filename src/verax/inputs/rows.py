@@ -141,6 +141,8 @@ class ScoredRows(CheckedRows):
         The number of answers to each question; by default one if it was asked.
     ungraded : mapping of rule to int array of shape (N,), optional
         The number of answers without a loss by each rule; by default those of questions without one.
+    became : int array of shape (N, D), optional
+        Numbers of answers to each question by what became of them, where that is known.
     """
 
     def __init__(
@@ -153,6 +155,7 @@ class ScoredRows(CheckedRows):
         groups: object | None = None,
         answers: Ints | None = None,
         ungraded: Mapping[Any, Ints] | None = None,
+        became: Ints | None = None,
         part: bool = False,
     ) -> None:
         n = len(next(iter(losses.values())))
@@ -160,6 +163,7 @@ class ScoredRows(CheckedRows):
         self._losses: dict[Any, Floats] = dict(losses)
         self.absent: Bools = np.zeros(n, np.bool_) if absent is None else absent
         self._answers, self._ungraded = answers, ungraded
+        self.became: Ints | None = became
         self._take_in(n, weights, groups, part=part)
 
     @property
@@ -186,6 +190,12 @@ class ScoredRows(CheckedRows):
             return asked.astype(np.int64), (asked & np.isnan(self._losses[rule])).astype(np.int64)
         return self._answers, self._ungraded[rule]
 
+    def with_losses(self, losses: Mapping[Any, Floats]) -> ScoredRows:
+        """The same questions with these losses, each of which is that of one answer."""
+        made = copy(self)
+        made._losses, made._answers, made._ungraded, made.became = dict(losses), None, None, None
+        return made
+
     def batch(self, start: int, stop: int) -> ScoredBatch:
         """Rows `start` to `stop`."""
         rows = slice(start, stop)
@@ -209,6 +219,7 @@ class ScoredRows(CheckedRows):
             ungraded=None
             if self._ungraded is None
             else {rule: values[places] for rule, values in self._ungraded.items()},
+            became=None if self.became is None else self.became[places],
             part=True,
         )
 

@@ -30,11 +30,11 @@ def test_two_logs_are_compared_by_question(tmp_path):
     found = compared(one, two)
     assert list(found["files"]) == ["openai/gpt-4o", "openai/o3"]
     (pair,) = found["comparison"]["differences"]["grade"]
-    # 3 of 16 answers differ; the two epochs of a question are one group of 8.
+    # 3 of 16 answers differ; the two epochs of a question have one mean.
     assert (pair["difference"], pair["freedom"]) == (pytest.approx(3 / 16), 7)
     said = verax("compare", f"new={one}", f"old={two}").stdout
     assert "new: grades: choice of an Inspect log; model: openai/gpt-4o; task: mmlu" in said
-    assert "16 rows, 8 groups" in said
+    assert "8 questions that were repeated" in said
 
 
 def test_the_worst_answers_show_their_questions(tmp_path):

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from verax.analyses.comparison.ungraded import (
+    N_COUNTS,
+    Became,
+    Counted,
+    between_of,
+    by_reason,
+    counted_in,
+    counted_of,
+    rows_under,
+    totals_of,
+)
 from verax.common.specs import Array
 from verax.common.summaries import Summary, merges
 from verax.common.texts import percent
@@ -34,9 +45,9 @@ class ModelAnswers:
     asked : int
         Number of answers requested; repeats of a question count separately.
     graded : int
-        Number of answers that have a loss.
+        Number of answers that have a grade, or a loss.
     ungraded : int
-        Number of answers without a loss: failed, refused, empty or unparsable.
+        Number of answers without one, also where they count as wrong.
     absent : int
         Number of questions that other models were asked and this one was not.
     low : float
@@ -45,6 +56,12 @@ class ModelAnswers:
         The same if every ungraded one had the greatest; infinite for an unbounded rule.
     questions : int
         Number of questions it was asked.
+    counted : int
+        Number of ungraded answers that count as wrong.
+    between : int
+        Number of answers graded between the worst and the best grade.
+    reasons : dict of str to Became
+        Answers by what became of them: limit, empty, unparsable, refused, error, unscored, or no reason.
     """
 
     name: str
@@ -55,6 +72,9 @@ class ModelAnswers:
     low: float
     high: float
     questions: int = 0
+    counted: int = 0
+    between: int = 0
+    reasons: dict[str, Became] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
@@ -88,7 +108,9 @@ class AnswerSums(Summary, kind="answers of models"):
     """Counts of answers and sums of losses of each model, and of each pair of models.
 
     `left` are the weights of ungraded rows, `totals` the sums of known losses; `first` and `second` are the
-    weights of ungraded rows of each model of a pair, among rows that both were asked.
+    weights of ungraded rows of each model of a pair, among rows that both were asked. `became` counts answers
+    by what became of them; `more` and `fewer` are the rows of a pair of which the first model has a larger
+    share without a grade, and the second.
     """
 
     graded: Ints = merges(Array("int64", "models", least=0))
@@ -102,13 +124,19 @@ class AnswerSums(Summary, kind="answers of models"):
     first: Floats = merges(Array("float64", _PAIRS, least=0))
     second: Floats = merges(Array("float64", _PAIRS, least=0))
     questions: Ints = merges(Array("int64", "models", least=0))
+    became: Ints = merges(Array("int64", "models", N_COUNTS, least=0))
+    more: Ints = merges(Array("int64", _PAIRS, least=0))
+    fewer: Ints = merges(Array("int64", _PAIRS, least=0))
 
     @classmethod
     def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Rows were answers in 0.2.0.
-        if "questions" in values or not {"graded", "ungraded"} <= values.keys():
+        if not {"graded", "ungraded", "first"} <= values.keys():
             return values
-        return {**values, "questions": values["graded"] + values["ungraded"]}
+        # Rows were answers in 0.2.0, and nothing was known of reasons in 0.3.
+        questions = values.get("questions", values["graded"] + values["ungraded"])
+        became = np.zeros((len(values["graded"]), N_COUNTS), np.int64)
+        none = np.zeros(len(values["first"]), np.int64)
+        return {"became": became, "more": none, "fewer": none, **values, "questions": questions}
 
     def answered(self, names: Sequence[str], bounds: tuple[float, float]) -> list[ModelAnswers]:
         """The number of answers of each model, and bounds of its mean."""
@@ -120,10 +148,10 @@ class AnswerSums(Summary, kind="answers of models"):
             )
             total, left, weight = self.totals[i], self.left[i], self.weights[i]
             low, high = (_mean(total + _times(left, end), weight) for end in (least, greatest))
-            asked = graded + ungraded
-            answers.append(
-                ModelAnswers(name, asked, graded, ungraded, absent, low, high, int(self.questions[i]))
-            )
+            asked, totals = graded + ungraded, self.became[i]
+            counts = asked, graded, ungraded, absent
+            became = counted_of(totals), between_of(totals), by_reason(totals)
+            answers.append(ModelAnswers(name, *counts, low, high, int(self.questions[i]), *became))
         return answers
 
     def gaps(self, names: Sequence[str], bounds: tuple[float, float]) -> list[GapBounds]:
@@ -163,14 +191,19 @@ class AnswerRecipe(Recipe[AnswerSums], cases=True):
         """Summarise one part."""
         losses, known, asked = table_of(part, self.models, self.rule)
         w = weights_of(part)
-        rows: list[Any] = [part.models[name] for name in self.models]
-        counts = [model_rows.counts(self.rule) for model_rows in rows]
+        model_rows: list[Any] = [part.models[name] for name in self.models]
+        counts = [of_model.counts(self.rule) for of_model in model_rows]
         n, missing = (np.stack(columns, axis=1) for columns in zip(*counts, strict=True))
-        share = np.divide(missing, n, where=n > 0, out=np.zeros(n.shape))
-        left = share * w[:, None]
-        value = np.where(known, losses, 0.0) * (w[:, None] - left)
+        counted = np.stack([counted_in(of_model, self.rule) for of_model in model_rows], axis=1)
+        share, as_wrong = (
+            np.divide(some, n, where=n > 0, out=np.zeros(n.shape)) * w[:, None] for some in (missing, counted)
+        )
+        value = np.where(known, losses, 0.0) * (w[:, None] - share)
         value[np.isnan(value)] = 0.0
-        pairs = []
+        if counted.any():
+            value -= as_wrong * self.rule.bounds(2)[1]
+        left, missing = share + as_wrong, missing + counted
+        pairs, lacking = [], np.divide(missing, n, where=n > 0, out=np.zeros(n.shape))
         with np.errstate(invalid="ignore"):
             for i, j in all_pairs(len(self.models)):
                 both = asked[:, i] & asked[:, j]
@@ -180,9 +213,11 @@ class AnswerRecipe(Recipe[AnswerSums], cases=True):
                         float((value[both, i] - value[both, j]).sum()),
                         float(left[both, i].sum()),
                         float(left[both, j].sum()),
+                        float((both & (lacking[:, i] > lacking[:, j])).sum()),
+                        float((both & (lacking[:, i] < lacking[:, j])).sum()),
                     ]
                 )
-        both_weights, gaps, first, second = np.array(pairs).reshape(-1, 4).T
+        both_weights, gaps, first, second, more, fewer = np.array(pairs).reshape(-1, 6).T
         return AnswerSums(
             (n - missing).sum(axis=0),
             missing.sum(axis=0),
@@ -195,6 +230,9 @@ class AnswerRecipe(Recipe[AnswerSums], cases=True):
             first,
             second,
             asked.sum(axis=0),
+            np.stack([totals_of(of_model, self.rule) for of_model in model_rows]),
+            more.astype(np.int64),
+            fewer.astype(np.int64),
         )
 
 
@@ -214,6 +252,38 @@ class OfKnown(Recipe[Any], cases=True):
     def load(self, stored: bytes, sizes: Any = None) -> Any:
         """A summary from its bytes."""
         return self.recipe.load(stored, sizes)
+
+
+@dataclass(frozen=True)
+class Under(Recipe[Any], cases=True):
+    """A recipe, applied to grades with every ungraded answer left out, or counted as wrong or as right."""
+
+    recipe: Recipe[Any]
+    models: tuple[str, ...]
+    rule: Grade
+    how: Counted
+
+    def take(self, part: Part) -> Mergeable:
+        """Summarise one part."""
+        sums: Mergeable = self.recipe.take(part_under(part, self.models, self.rule, self.how))
+        return sums
+
+    def load(self, stored: bytes, sizes: Any = None) -> Any:
+        """A summary from its bytes."""
+        return self.recipe.load(stored, sizes)
+
+
+def part_under(part: Part, models: tuple[str, ...], rule: Grade, how: Counted) -> Part:
+    """The same rows with every ungraded answer left out, or counted as wrong or as right."""
+
+    def read() -> Part:
+        rows: dict[str, Any] = {name: part.models[name] for name in models}
+        made = {name: rows_under(of_model, rule, how) for name, of_model in rows.items()}
+        return Part.divisible(
+            made, part.ids, part.by, part.numbers, part.skipped, start=part.start, whole=part.whole
+        )
+
+    return part.once(("under", models, rule, how), read)
 
 
 def known_part(part: Part, models: tuple[str, ...], rule: Rule) -> Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from verax.analyses.comparison.reasons import disagreements
@@ -27,6 +27,8 @@ _LEAST_FREEDOM = 19
 _FAR = 100
 # Models whose mean losses differ by a smaller share are equal for all purposes.
 PRACTICAL = 1e-4
+# How many differences a sentence tells that depend on ungraded answers.
+_SHOWN = 3
 _SHARE = f"{100 * PRACTICAL:g}% of the mean loss"
 
 # A `Comparison` or a `FoldComparison`, which take their findings from here.
@@ -45,7 +47,22 @@ def findings_of(comparison: Compared) -> list[Finding]:
         higher=graded,
     )
     leads = ranking.findings(lambda a, b: _deciding(comparison, rule, comparison.difference(a, b, rule)))
+    leads = [*(_unsettled(finding, comparison) for finding in leads)]
     return [*leads, *(_equal(comparison, rule) or _margins(comparison)), *_disagreements(comparison)]
+
+
+def _unsettled(finding: Finding, comparison: Compared) -> Finding:
+    """The finding; a lead that depends on what ungraded answers count as is open."""
+    # Other comparisons than those by question have no ungraded answers.
+    known = [] if comparison.missing is None else comparison.unsettled
+    pairs = [one for one in known if {one.a, one.b} & set(finding.about[:1])]
+    if not pairs or finding.claim not in (Claim.BEST, Claim.LEAD_OPEN):
+        return finding
+    said = " ".join(one.sentence for one in pairs[:_SHOWN])
+    if finding.claim is Claim.LEAD_OPEN:
+        return replace(finding, text=f"{finding.text} {said}")
+    ahead = finding.text.replace(" is significantly better than ", " is ahead of ", 1)
+    return replace(finding, claim=Claim.LEAD_OPEN, text=f"{ahead} {said}", step=None)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from verax.analyses.comparison.records import Model
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.ungraded import Ungraded
 from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
@@ -18,7 +19,6 @@ from verax.inputs.handles import Handle
 from verax.scores.base import Rule, losses_of
 from verax.scores.grades import Grade
 
-Ungraded = Literal["bounds", "exclude", "wrong"]
 # If more than this share of the confidences exceeds 1, they are probably percentages.
 _MOST = 0.5
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from verax.analyses.comparison.checks import refuse
 from verax.analyses.comparison.grades import (
-    Ungraded,
     confidence_losses,
     read_confidences,
     read_grades,
     right_or_wrong,
 )
 from verax.analyses.comparison.references import uniform_losses
+from verax.analyses.comparison.ungraded import Ungraded, became_of, counted_as_wrong, reasons_of
 from verax.common.checks import check_choice
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Array, Bools, Floats, Ints, to_host
@@ -45,24 +45,38 @@ class QuestionLosses:
         The number of answers to each question.
     ungraded : mapping of Rule to array of shape (N,), or None
         The number of answers without a loss.
+    became : array of shape (N, D) or None
+        The numbers of answers by what became of them, of grades.
     """
 
     losses: Mapping[Rule, Floats]
     answers: Ints | None = None
     ungraded: Mapping[Rule, Ints] | None = None
+    became: Ints | None = None
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
         return len(next(iter(self.losses.values())))
 
-    def counting(self, losses: Mapping[Rule, Floats], question: Ints) -> QuestionLosses:
-        """Add the numbers of answers, from their losses and questions."""
+    @property
+    def complete(self) -> bool:
+        """Whether every answer has a loss by every rule."""
+        return not any(np.isnan(values).any() for values in self.losses.values())
+
+    def by_question(self, question: Ints) -> QuestionLosses:
+        """The mean loss of each question over its answers, with their numbers."""
+        losses = averaged(self.losses, question, np.ones(self.n_rows))
+        n = int(question.max(initial=-1)) + 1
         ungraded = {
-            rule: np.bincount(question[np.isnan(of_rule)], minlength=self.n_rows)
-            for rule, of_rule in losses.items()
+            rule: np.bincount(question[np.isnan(of_rule)], minlength=n)
+            for rule, of_rule in self.losses.items()
         }
-        return replace(self, answers=np.bincount(question, minlength=self.n_rows), ungraded=ungraded)
+        became = None
+        if self.became is not None:
+            became = np.zeros((n, self.became.shape[1]), np.int64)
+            np.add.at(became, question, self.became)
+        return QuestionLosses(losses, np.bincount(question, minlength=n), ungraded, became)
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,26 @@ class _Answers:
         places = {model: place for model, (place, _) in numbering.items()}
         return replace(self, epochs=places if apart else next(iter(places.values())))
 
+    def of_questions(self) -> _Answers:
+        """One row per model and question where some question has several answers, otherwise the same rows.
+
+        If labels or weights differ between the answers to a question, these stay apart where that makes no
+        difference to means: every question has the same number of answers, and all of them count.
+        """
+        models = self.losses if isinstance(self.ids, Mapping) else list(self.losses)[:1]
+        sizes = {
+            model: numbered(self.ids, self.epochs, model, self.losses[model].n_rows)[1] for model in models
+        }
+        if all((counts == 1).all() for counts in sizes.values()):
+            return self.numbered() or self
+        try:
+            return self.by_question()
+        except InputError:
+            apart = self.numbered()
+            if apart is None or not all(losses.complete for losses in self.losses.values()):
+                raise
+            return apart
+
     def by_question(self, times: object = None, closes: object = None) -> _Answers:
         """One row per model and question: the mean over its repeats, or over the time that each stood."""
         given: dict[tuple[str, Hashable], object] = {("ids", ""): self.ids, **self.columns}
@@ -109,8 +143,7 @@ class _Answers:
             ids = ids_of(self.ids, model, n)
             rows, question = first_rows(ids)
             if times is None:
-                means = QuestionLosses(averaged(of_model.losses, question, np.ones(n)))
-                losses[model] = means.counting(of_model.losses, question)
+                losses[model] = of_model.by_question(question)
             else:
                 made, closed = column_of(times, model, n, "times"), column_of(closes, model, n, "closes")
                 stood = how_long(ids, made, closed, repr(model))
@@ -144,6 +177,7 @@ class _Answers:
                 ungraded=None
                 if of_model.ungraded is None
                 else {rule: questions.counts(name, left) for rule, left in of_model.ungraded.items()},
+                became=None if of_model.became is None else questions.counts(name, of_model.became),
             )
             for name, of_model in self.losses.items()
         }
@@ -166,6 +200,8 @@ class QuestionOptions:
         What to do with questions that some models were not asked.
     ungraded : str
         What to do with answers that were not graded.
+    reasons : object
+        What became of each answer.
     groups, weights : object
         A value for each row.
     skip : bool
@@ -178,12 +214,13 @@ class QuestionOptions:
     epochs: object = None
     task: object = None
     missing: Missing = "refuse"
-    ungraded: Ungraded = "bounds"
+    ungraded: Ungraded = "by-reason"
     groups: object = None
     weights: object = None
     skip: bool = False
     times: object = None
     closes: object = None
+    reasons: object = None
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, get_args(Missing))
@@ -216,7 +253,7 @@ class QuestionOptions:
 
     def open(
         self,
-        losses: Mapping[str, Mapping[Rule, Floats]],
+        losses: Mapping[str, QuestionLosses],
         n_classes: int,
         *,
         by: Mapping[str, object] | None = None,
@@ -229,7 +266,7 @@ class QuestionOptions:
         columns |= {("by", name): labels for name, labels in (by or {}).items()}
         columns["task", ""] = self.task
         answers = _Answers(
-            {name: QuestionLosses(by_rule) for name, by_rule in losses.items()},
+            losses,
             self.ids,
             self.epochs,
             {key: given for key, given in columns.items() if given is not None},
@@ -243,7 +280,7 @@ class QuestionOptions:
                 )
             answers = answers.by_question(self.times, self.closes)
         elif self.epochs is not None and self.ids is not None:
-            answers = answers.numbered() or answers.by_question()
+            answers = answers.of_questions()
         handle = answers.matched(n_classes, self.missing)
         handle.graded = graded
         return handle
@@ -308,16 +345,19 @@ def open_grades(
             argument="p",
             kind="label",
         )
-    losses: dict[str, dict[Rule, Floats]] = {}
+    losses: dict[str, QuestionLosses] = {}
     for name, column in grades.items():
         values = read_grades(column, scale, repr(name))
-        if options.ungraded == "wrong":
-            values = np.where(np.isnan(values), scale.low, values)
-        losses[str(name)] = {scale: scale.loss(values)}
+        reasons = reasons_of(options.reasons, name, len(values))
+        wrong = counted_as_wrong(values, reasons, options.ungraded)
+        became = became_of(values, reasons, wrong, scale)
+        values = np.where(wrong, scale.low, values)
+        by_rule: dict[Rule, Floats] = {scale: scale.loss(values)}
         if isinstance(confidences, Mapping):
             right = right_or_wrong(values, scale, repr(name))
             p = read_confidences(confidences[name], len(values), skip=options.skip, source=repr(name))
-            losses[str(name)] |= confidence_losses(right, p, rules)
+            by_rule |= confidence_losses(right, p, rules)
+        losses[str(name)] = QuestionLosses(by_rule, became=became)
     return options.open(losses, 2, by=by, graded=scale)
 
 
@@ -331,7 +371,7 @@ def open_forecasts(
     """Forecasts of models with different questions, scored by `rules`, as a handle."""
     if not isinstance(forecasts, Mapping) or set(y) != set(forecasts):
         raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
-    losses: dict[str, dict[Rule, Floats]] = {}
+    losses: dict[str, QuestionLosses] = {}
     n_classes = 0
     for name in forecasts:
         n, kept, rows = _valid(y[name], forecasts[name], skip=options.skip, name=str(name), **read)
@@ -349,7 +389,7 @@ def open_forecasts(
         for rule, values in (*scored, *((Baseline(rule), values) for rule, values in uniform)):
             by_rule[rule] = np.full(n, np.nan)
             by_rule[rule][kept] = to_host(values)
-        losses[str(name)] = by_rule
+        losses[str(name)] = QuestionLosses(by_rule)
     return options.open(losses, n_classes)
 
 

@@ -11,7 +11,15 @@ from typing import Any, ParamSpec, get_args
 
 import numpy as np
 
-from verax.analyses.comparison.answers import AnswerRecipe, AnswerSums, OfKnown, cautions, known_part
+from verax.analyses.comparison.answers import (
+    AnswerRecipe,
+    AnswerSums,
+    ModelAnswers,
+    OfKnown,
+    Under,
+    cautions,
+    known_part,
+)
 from verax.analyses.comparison.checks import check_among, check_margin, refuse
 from verax.analyses.comparison.conclusions import (
     RowWise,
@@ -20,16 +28,19 @@ from verax.analyses.comparison.conclusions import (
     lettered,
     read_comparison,
 )
-from verax.analyses.comparison.grades import Ungraded, check_graded, grade_scale, in_grades
+from verax.analyses.comparison.grades import check_graded, grade_scale, in_grades
 from verax.analyses.comparison.joint import BaselineRecipe, Effects, JointRecipe, PeerRecipe, PseudoRecipe
 from verax.analyses.comparison.opening import Missing, QuestionOptions, open_grades
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.tables import shown_p
+from verax.analyses.comparison.ungraded import Counted, Ungraded, Unsettled, in_spite
 from verax.common.checks import check_choice
 from verax.common.texts import percent
 from verax.engines.pieces import all_pairs
 from verax.errors import InputError, show
+from verax.inference.answers import sign_test
 from verax.inference.estimates import Method, Units, holm
 from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import to_host
@@ -43,6 +54,8 @@ from verax.scores.registry import as_rules, default_rules, name_of
 
 # The share of a mean that may be fitted without a caution, and the caution.
 _MOSTLY, _FITTED = 0.5, "most of the mean is fitted"
+# The level at which numbers of ungraded answers differ between models, and differences that are none.
+_MISSING_LEVEL, _ROUNDING = 0.05, 1e-12
 _HOW = {
     "pairwise": "each pair on the questions that both answered",
     "joint": "joint estimate of models and questions",
@@ -70,7 +83,8 @@ def compare_questions(
         name: {rule: lines for one in comparisons for rule, lines in getattr(one, name).items()}
         for name in ("models", "differences", "answers", "gap_bounds", "peers", "baselines")
     }
-    if options.ungraded != "bounds":
+    chosen = options.ungraded not in ("by-reason", "bounds")
+    if chosen:
         by_rule["gap_bounds"] = {}
     merged = replace(
         comparisons[0],
@@ -78,6 +92,7 @@ def compare_questions(
         notes=tuple(dict.fromkeys(note for one in comparisons for note in one.notes)),
         margin=margin,
         missing=missing,
+        unsettled=[] if chosen else _unsettled(handle, comparisons[0], rules[0], missing, plan),
     )
     column = options.task_column(handle)
     if column is None:
@@ -119,8 +134,9 @@ def _by_rule(
     sums: AnswerSums = summaries["answers"]
     answers = sums.answered(models, ends)
     left = [model for model in answers if model.ungraded]
-    notes = [*comparison.notes, *cautions(answers, rule)]
-    if left and missing == "refuse":
+    notes = [*comparison.notes, *cautions(answers, rule), *_differing(sums, answers)]
+    notes += [line for model in answers for line in in_spite(model.reasons, model.asked, f" of {model.name}")]
+    if any(model.ungraded > model.counted for model in answers) and missing == "refuse":
         n = answers[0].questions + answers[0].absent
         notes.insert(
             0,
@@ -136,6 +152,64 @@ def _by_rule(
         baselines={} if missing == "refuse" else _baselines(handle, rule, plan),
     )
     return in_grades(found, rule.high) if isinstance(rule, Grade) else found
+
+
+def _differing(sums: AnswerSums, answers: Sequence[ModelAnswers]) -> list[str]:
+    """A caution for each pair of models of which one has a larger share of ungraded answers."""
+    sentences = []
+    for c, (i, j) in enumerate(all_pairs(len(answers))):
+        p = sign_test(int(sums.more[c]), int(sums.fewer[c]))
+        if p < _MISSING_LEVEL:
+            a, b = answers[i], answers[j]
+            sentences.append(
+                f"Caution: answers are ungraded more often for one model: {a.ungraded:,} of {a.asked:,} of "
+                f"{a.name}, {b.ungraded:,} of {b.asked:,} of {b.name} (McNemar's p {shown_p(p)})."
+            )
+    return sentences
+
+
+def _unsettled(
+    handle: Handle, found: Comparison, rule: Rule, missing: Missing, plan: Resampling
+) -> list[Unsettled]:
+    """Pairs whose difference of grades depends on what ungraded answers count as."""
+    if not isinstance(rule, Grade):
+        return []
+    if not handle.shard and not any(model.ungraded for model in found.answers[name_of(rule)]):
+        return []
+    models = handle.models
+    sets = [models] if missing == "refuse" else [(models[i], models[j]) for i, j in all_pairs(len(models))]
+    ways: tuple[Counted, ...] = ("wrong", "exclude")
+    recipes = {
+        f"{how} {i}": Under(OfKnown(PairedRecipe(pair, (rule,)), pair, rule), pair, rule, how)
+        for how in ways
+        for i, pair in enumerate(sets)
+    }
+    # Files of earlier versions have no such sums.
+    if not all(handle.knows(recipe) for recipe in recipes.values()):
+        return []
+    summaries = handle.summarise(recipes)
+    by_way = []
+    for way in ways:
+        gaps: list[Difference] = []
+        for i, pair in enumerate(sets):
+            sums = summaries[f"{way} {i}"]
+            if sums.first.n_rows:
+                gaps += _read(handle, sums, pair, rule, plan).differences[name_of(rule)]
+        adjusted = holm(np.array([gap.p_value for gap in gaps]))
+        tested = [replace(gap.other_way, p_adjusted=float(p)) for gap, p in zip(gaps, adjusted, strict=True)]
+        by_way.append({(gap.a, gap.b): gap for gap in tested})
+    wrong, left_out = by_way
+    return [
+        Unsettled(*pair, gap.difference, gap.interval, left_out[pair].difference, left_out[pair].interval)
+        for pair, gap in wrong.items()
+        if pair in left_out and _claim(gap, plan) != _claim(left_out[pair], plan)
+    ]
+
+
+def _claim(gap: Difference, plan: Resampling) -> tuple[bool, float]:
+    """Whether a difference is significant, and its sign."""
+    sign = math.copysign(1, gap.difference) if abs(gap.difference) > _ROUNDING else 0.0
+    return gap.p_adjusted <= 1 - plan.confidence, sign
 
 
 def _read(
@@ -303,7 +377,8 @@ def compare_grades(
     epochs: object = None,
     task: object = None,
     missing: Missing = "refuse",
-    ungraded: Ungraded = "bounds",
+    ungraded: Ungraded = "by-reason",
+    reasons: object = None,
     rule: Rule | str | Sequence[Rule | str] | None = None,
     method: Method = "moments",
     reference: str | None = None,
@@ -334,9 +409,8 @@ def compare_grades(
     ids : array_like of shape (N,) or mapping of str to array_like, optional
         The question of each row, by which rows are matched; by model name if models have different rows.
     epochs : array_like of shape (N,) or mapping of str to array_like, optional
-        Which repeat of its question each row is, if questions were asked several times. Repeats are then
-        clustered by question, unless `groups` are given. If questions have different numbers of repeats,
-        each question has one loss: the mean over its repeats.
+        Which repeat of its question each row is, if questions were asked several times. A question then has
+        one grade, the mean over its repeats, and counts once.
     task : array_like of shape (N,), mapping of str to array_like, or str, optional
         The task of each row; for a handle, the name of the column. Models are also compared within each task,
         with Holm's correction over all.
@@ -345,10 +419,14 @@ def compare_grades(
         questions that both answered. "joint" estimates all models on all questions, with intervals clustered
         by question: missing grades are fitted on the logit scale, from the difficulty that the answers of
         other models show.
-    ungraded : {"bounds", "exclude", "wrong"}, default "bounds"
-        What to do with ungraded answers. They are always counted. "bounds" uses graded answers, and adds
-        bounds of means and differences with all ungraded answers at the worst and the best grade; "exclude"
-        adds none. "wrong" gives them the worst grade.
+    ungraded : {"by-reason", "bounds", "exclude", "wrong"}, default "by-reason"
+        What to do with ungraded answers. They are always counted. "by-reason" gives the worst grade to those
+        whose `reasons` are the model's doing, leaves out the others, and adds bounds of means and differences
+        with all ungraded answers at the worst and the best grade; "bounds" leaves out all of them and adds
+        bounds; "exclude" adds none. "wrong" gives all of them the worst grade.
+    reasons : array_like of shape (N,) or mapping of str to array_like, optional
+        What became of each answer: limit, empty, unparsable or refused, which are the model's doing, error or
+        unscored, which are not, or missing. A grade stands whatever became of its answer.
     rule : Rule, str or sequence of these, optional
         The rules for confidences; by default Brier and log score.
     method : {"moments", "bootstrap", "permutation"}, default "moments"
@@ -403,12 +481,14 @@ def compare_grades(
     check_choice("method", method, get_args(Method))
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
     options = QuestionOptions(ids, epochs, task, missing, ungraded, groups, weights, invalid == "skip")
+    options = replace(options, reasons=reasons)
     scale = grade_scale(grade_range)
     if p is None and rule is not None:
         raise InputError("must be left out with grades: the grade is the loss", argument="rule")
     how: dict[str, Any] = {"reference": reference, "margin": margin, "method": method}
     if isinstance(grades, Handle):
         beside = {"p": p, "ids": ids, "epochs": epochs, "groups": groups, "weights": weights}
+        beside["reasons"] = reasons
         refuse_beside([name for name, value in beside.items() if value is not None])
         scale = check_graded(grades, scale, ungraded)
         return compare_questions(grades, [scale], options, plan, **how)

@@ -11,6 +11,7 @@ from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.reasons import Claims, Traits
 from verax.analyses.comparison.records import Difference, MarginTest, Model, margin_tests
 from verax.analyses.comparison.tables import grade_named, tables_of
+from verax.analyses.comparison.ungraded import Unsettled
 from verax.common.faces import Hidden, Mark, Maybe
 from verax.display.tables import Table, Tabled
 from verax.inference.findings import Claim, Finding, WithVerdict
@@ -20,7 +21,17 @@ from verax.inputs.skipping import MaySkip
 from verax.scores.registry import constant_bounds
 
 # JSON has these only if models may have different questions.
-_GRADED = ("missing", "grades", "grade_differences", "answers", "gap_bounds", "peers", "baselines", "tasks")
+_GRADED = (
+    "missing",
+    "grades",
+    "grade_differences",
+    "answers",
+    "gap_bounds",
+    "peers",
+    "baselines",
+    "tasks",
+    "unsettled",
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -65,6 +76,9 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
         empty for grades, and unless models answered different questions.
     tasks : dict of str to Comparison
         The comparison within each task, with Holm's correction over all tasks; empty without tasks.
+    unsettled : list of Unsettled
+        Differences of grades that are significant, or have their sign, only if ungraded answers count as
+        wrong, or only if they are left out.
 
     Examples
     --------
@@ -92,6 +106,7 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
     peers: Maybe[dict[str, list[Model]]] = field(default_factory=dict)
     tasks: Maybe[dict[str, Comparison]] = field(default_factory=dict)
     baselines: Maybe[dict[str, list[Model]]] = field(default_factory=dict)
+    unsettled: Maybe[list[Unsettled]] = field(default_factory=list)
 
     _notes_apart = True
 
@@ -162,8 +177,17 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
         return tables_of(self)
 
     def _heading(self) -> str:
+        return f"verax comparison: {len(self.names)} models, {self._rows_in_words}; {self.method}"
+
+    @property
+    def _rows_in_words(self) -> str:
+        """The number of rows and groups; of questions with several answers, theirs."""
+        answers = next(iter(self.answers.values()), [])
+        repeated = any(model.asked > model.questions for model in answers)
+        if repeated and self.n_groups == self.n_rows:
+            return f"{self.n_rows:,} questions that were repeated"
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
-        return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
+        return f"{self.n_rows:,} {'questions' if repeated else 'rows'}{groups}"
 
     def _notes(self) -> list[str]:
         return [*self.notes, *self.remarks]

@@ -1,50 +1,206 @@
-"""The law of missing answers: what an answer without a grade counts as, by why it has none."""
+"""The law of missing answers: what an answer without a grade counts as, by what became of it."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from verax.errors import InputError
-from verax.inputs.arrays import Array, Bools, Floats
+from verax.common.faces import Brief
+from verax.inference.findings import in_brackets
+from verax.inference.intervals import Interval
+from verax.inputs.arrays import Array, Bools, Floats, Ints
 from verax.inputs.questions import column_of
+from verax.inputs.rows import ScoredRows
+from verax.scores.base import Rule
+from verax.scores.grades import Grade
 
 Ungraded = Literal["by-reason", "bounds", "exclude", "wrong"]
-# What became of answers that a model is answerable for: without a grade they are wrong.
+Counted = Literal["exclude", "wrong", "right"]
+# What becomes of answers by the model's own doing: without a grade they are wrong.
 OF_MODEL = ("limit", "empty", "unparsable", "refused")
-# What became of others: a provider or sandbox failed, or a grader. Without a grade they are left out.
+# By the doing of others: a provider, a sandbox or a grader failed. Without a grade they are left out.
 OF_OTHERS = ("error", "unscored")
-# In words, for sentences.
+# All of these, and what nobody says.
+REASONS = (*OF_MODEL, *OF_OTHERS, "no reason")
 WORDS = {
-    "limit": "cut at a limit",
-    "empty": "empty",
-    "unparsable": "unparsable",
-    "refused": "refused",
+    "limit": "were cut at a limit",
+    "empty": "were empty",
+    "unparsable": "were unparsable",
+    "refused": "were refused",
     "error": "failed",
-    "unscored": "not scored by the grader",
+    "unscored": "were not scored",
 }
+# Columns of counts of answers: graded between the ends, without a grade and counted as wrong, and for each
+# reason all of them, those with a grade and those with the worst grade.
+_BETWEEN, _COUNTED, _FIRST, _EACH = 0, 1, 2, 3
+N_COUNTS = _FIRST + _EACH * len(REASONS)
+
+
+@dataclass(frozen=True)
+class Became:
+    """Answers that the same became of.
+
+    Attributes
+    ----------
+    answers : int
+        Number of them.
+    graded : int
+        Number of those that have a grade all the same.
+    worst : int
+        Number of those whose grade is the worst possible.
+    """
+
+    answers: int
+    graded: int
+    worst: int
+
+    @property
+    def ungraded(self) -> int:
+        """The number of those without a grade."""
+        return self.answers - self.graded
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """A difference that depends on what ungraded answers count as.
+
+    Attributes
+    ----------
+    a : str
+        The name of a model.
+    b : str
+        The name of the other.
+    wrong : float
+        The mean grade of `a` minus that of `b` with all ungraded answers counted as wrong.
+    wrong_interval : Interval
+        Its confidence interval.
+    left_out : float
+        The same difference with all of them left out.
+    left_out_interval : Interval
+        Its confidence interval.
+    """
+
+    a: str
+    b: str
+    wrong: float
+    wrong_interval: Brief[Interval]
+    left_out: float
+    left_out_interval: Brief[Interval]
+
+    @property
+    def sentence(self) -> str:
+        """Both numbers, and what follows."""
+        return (
+            f"Counted as wrong, {self.a} - {self.b} is {self.wrong:+z.3f}{in_brackets(self.wrong_interval)}; "
+            f"left out, it is {self.left_out:+z.3f}{in_brackets(self.left_out_interval)}: these answers do "
+            f"not settle whether {self.a} or {self.b} is better."
+        )
 
 
 def reasons_of(given: object, model: str, n: int) -> Array | None:
-    """What became of each answer, as texts; empty where nothing is said. None if nothing is known."""
+    """What became of each answer, as texts, empty where nobody says it; None if nothing is known."""
     if given is None:
         return None
-    column = column_of(given, model, n, "reasons")
-    return np.array(["" if value is None or value != value else str(value) for value in column.tolist()], object)
+    column = column_of(given, model, n, "reasons").tolist()
+    return np.array(["" if value is None or value != value else str(value) for value in column])
 
 
 def counted_as_wrong(grades: Floats, reasons: Array | None, ungraded: Ungraded) -> Bools:
     """Which answers without a grade count as wrong.
 
-    >>> grades = np.array([1.0, np.nan, np.nan, np.nan])
-    >>> reasons = np.array(["limit", "limit", "error", ""], object)
+    >>> grades, reasons = np.array([1.0, np.nan, np.nan, np.nan]), np.array(["limit", "limit", "error", ""])
     >>> counted_as_wrong(grades, reasons, "by-reason").tolist()
     [False, True, False, False]
     """
     missing = np.isnan(grades)
-    if ungraded == "wrong" or not missing.any():
+    if ungraded == "wrong":
         return missing
     if ungraded != "by-reason" or reasons is None:
         return np.zeros(len(grades), np.bool_)
-    return missing & np.isin(reasons.astype(str), OF_MODEL)
+    return missing & np.isin(reasons, OF_MODEL)
+
+
+def became_of(grades: Floats, reasons: Array | None, counted: Bools, scale: Grade) -> Ints:
+    """(N, `N_COUNTS`) counts of single answers, to be added up by question."""
+    counts = np.zeros((len(grades), N_COUNTS), np.int64)
+    missing, worst = np.isnan(grades), grades == scale.low
+    counts[:, _BETWEEN] = (grades > scale.low) & (grades < scale.high)
+    counts[:, _COUNTED] = counted
+    said = np.full(len(grades), "") if reasons is None else reasons
+    known = np.isin(said, REASONS[:-1])
+    for i, reason in enumerate(REASONS):
+        these = said == reason if reason in REASONS[:-1] else missing & ~known
+        if these.any():
+            at = _FIRST + _EACH * i
+            counts[:, at : at + _EACH] = np.stack([these, these & ~missing, these & worst], axis=1)
+    return counts
+
+
+def totals_of(rows: ScoredRows, rule: Rule) -> Ints:
+    """(`N_COUNTS`,) counts of the answers of some rows; zeros by other rules than that of grades."""
+    if not isinstance(rule, Grade):
+        return np.zeros(N_COUNTS, np.int64)
+    if rows.became is not None:
+        return np.asarray(rows.became.sum(axis=0))
+    asked = ~rows.absent
+    grades = rule.high - rows.losses(rule)[asked]
+    totals = np.zeros(N_COUNTS, np.int64)
+    totals[_BETWEEN] = np.count_nonzero((grades > rule.low) & (grades < rule.high))
+    totals[_FIRST + _EACH * (len(REASONS) - 1)] = np.count_nonzero(np.isnan(grades))
+    return totals
+
+
+def counted_in(rows: ScoredRows, rule: Rule) -> Ints:
+    """The number of answers to each question that have no grade and count as wrong."""
+    if rows.became is None or not isinstance(rule, Grade):
+        return np.zeros(rows.n_rows, np.int64)
+    return np.asarray(rows.became[:, _COUNTED])
+
+
+def by_reason(totals: Ints) -> dict[str, Became]:
+    """The answers of each reason, from counts."""
+    found = (Became(*totals[_FIRST + _EACH * i :][:_EACH].tolist()) for i in range(len(REASONS)))
+    return {reason: became for reason, became in zip(REASONS, found, strict=True) if became.answers}
+
+
+def counted_of(totals: Ints) -> int:
+    """The number of answers without a grade that count as wrong."""
+    return int(totals[_COUNTED])
+
+
+def between_of(totals: Ints) -> int:
+    """The number of answers graded between the worst and the best grade."""
+    return int(totals[_BETWEEN])
+
+
+def rows_under(rows: ScoredRows, rule: Grade, how: Counted) -> ScoredRows:
+    """The same rows with every ungraded answer left out, or counted as wrong or as right."""
+    worst = rule.bounds(2)[1]
+    asked, left = rows.counts(rule)
+    counted = counted_in(rows, rule)
+    graded = asked - left - counted
+    known = np.nan_to_num(rows.losses(rule)) * (asked - left) - worst * counted
+    n, total = graded, known
+    if how != "exclude":
+        n, total = asked, known + (worst if how == "wrong" else 0.0) * (left + counted)
+    losses = np.divide(total, n, where=n > 0, out=np.full(len(n), np.nan))
+    return rows.with_losses({rule: losses})
+
+
+def words_of(reasons: dict[str, Became]) -> list[str]:
+    """How many answers have no grade for each reason, the commonest first."""
+    left = sorted(((became.ungraded, reason) for reason, became in reasons.items()), reverse=True)
+    return [f"{n:,} {reason}" for n, reason in left if n]
+
+
+def in_spite(reasons: dict[str, Became], asked: int, of: str = "") -> list[str]:
+    """A sentence for each reason in spite of which answers were graded wrong."""
+    return [
+        f"{became.answers:,} of {asked:,} answers{of} {WORDS[reason]}; {became.worst:,} of them "
+        f"{'is' if became.worst == 1 else 'are'} graded wrong: up to {100 * became.worst / asked:.1f} points "
+        "may be due to that."
+        for reason, became in reasons.items()
+        if reason in WORDS and became.worst
+    ]

@@ -11,7 +11,6 @@ import numpy as np
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.grades import (
-    Ungraded,
     check_graded,
     grade_scale,
     read_confidences,
@@ -19,7 +18,9 @@ from verax.analyses.comparison.grades import (
     right_or_wrong,
 )
 from verax.analyses.comparison.opening import QuestionOptions, open_grades
+from verax.analyses.comparison.ungraded import Ungraded, counted_as_wrong, reasons_of
 from verax.common.checks import check_choice
+from verax.common.ids import numbered
 from verax.errors import InputError
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
@@ -43,7 +44,8 @@ def evaluate_grades(
     by: object = None,
     groups: object = None,
     weights: object = None,
-    ungraded: Ungraded = "bounds",
+    ungraded: Ungraded = "by-reason",
+    reasons: object = None,
     invalid: str = "raise",
     confidence: float = 0.95,
 ) -> GradeCard:
@@ -62,9 +64,8 @@ def evaluate_grades(
     ids : array_like of shape (N,), optional
         The question of each answer.
     epochs : array_like of shape (N,), optional
-        Which repeat of its question each answer is. Repeats are then clustered by question, unless `groups`
-        are given. Where questions have different numbers of repeats, the mean grade is that of the means of
-        questions.
+        Which repeat of its question each answer is. The mean grade is then that of the means of questions,
+        which are what is independent.
     task : array_like of shape (N,) or str, optional
         The task of each answer, to report each on its own; of a handle, the column.
     by : array_like of shape (N,), mapping of str to these, frame, or sequence of str, optional
@@ -73,9 +74,14 @@ def evaluate_grades(
         Labels of clusters whose answers belong together.
     weights : array_like of shape (N,), optional
         Importance weights of the answers.
-    ungraded : {"bounds", "exclude", "wrong"}, default "bounds"
-        What to do with answers that were not graded: leave them out and show what they could change, leave
-        them out, or give them the worst grade. They are always counted.
+    ungraded : {"by-reason", "bounds", "exclude", "wrong"}, default "by-reason"
+        What answers without a grade count as. "by-reason": as wrong if `reasons` say that it is the model's
+        doing; the others are left out, and bounds say what they could change. "bounds": all are left out, and
+        the verdict is about the bounds; "exclude": all are left out; "wrong": all are wrong. They are always
+        counted.
+    reasons : array_like of shape (N,), optional
+        What became of each answer: limit, empty, unparsable or refused, which are the model's doing, error or
+        unscored, which are not, or missing. A grade stands whatever became of its answer.
     invalid : {"raise", "skip"}, default "raise"
         Whether confidences outside 0 to 1 are refused, or not scored.
     confidence : float, default 0.95
@@ -100,15 +106,16 @@ def evaluate_grades(
     plan = Resampling.checked(confidence, 1000, 0)
     check_choice("invalid", invalid, ("raise", "skip"))
     scale = grade_scale(grade_range)
-    options = QuestionOptions(ids, epochs, task, "refuse", ungraded, groups, weights)
+    options = QuestionOptions(ids, epochs, task, "refuse", ungraded, groups, weights, reasons=reasons)
     if isinstance(grades, Handle):
         given = {"p": p, "ids": ids, "epochs": epochs, "groups": groups, "weights": weights}
+        given["reasons"] = reasons
         refuse_beside([name for name, value in given.items() if value is not None])
         scale = check_graded(grades, scale, ungraded)
         columns = {name: name for name in breakdowns(by, grades) if name != task}
         tasks = options.task_column(grades)
         columns |= {} if tasks is None else {TASK: tasks}
-        return GradeCard.of(_tally(grades, scale, columns, plan, bounded=ungraded == "bounds"))
+        return GradeCard.of(_tally(grades, scale, columns, plan, ungraded=ungraded))
     labels = breakdowns(by)
     if TASK in labels:
         # A breakdown by task is what tasks are.
@@ -118,10 +125,9 @@ def evaluate_grades(
     columns = {name: name for name in handle.by}
     card = None
     if p is not None:
-        right, sure, places = scored_confidences(grades, p, scale, skip=invalid == "skip")
-        beside = of_answers(places, ids=ids, epochs=epochs, groups=groups, weights=weights)
+        right, sure, beside = scored_confidences(grades, p, scale, options, skip=invalid == "skip")
         card = evaluate(right, sure, confidence=confidence, **beside)
-    return GradeCard.of(_tally(handle, scale, columns, plan, bounded=ungraded == "bounds", card=card))
+    return GradeCard.of(_tally(handle, scale, columns, plan, ungraded=ungraded, card=card))
 
 
 def _tally(
@@ -130,7 +136,7 @@ def _tally(
     columns: Mapping[str, str],
     plan: Resampling,
     *,
-    bounded: bool,
+    ungraded: Ungraded,
     card: Scorecard | None = None,
 ) -> GradeTally:
     """The sums of all answers, and of those of each subgroup."""
@@ -139,31 +145,39 @@ def _tally(
     seen = handle.summarise({SUMS: recipe, **recipes})
     by = {name: seen[f"by {name}"] for name in columns}
     cards = {} if card is None else {CONFIDENCES: card}
-    return GradeTally(scale.low, scale.high, plan.confidence, bounded, seen[SUMS], by, cards)
+    return GradeTally(scale.low, scale.high, plan.confidence, ungraded, seen[SUMS], by, cards)
 
 
-def of_answers(
-    places: Ints, *, ids: object, epochs: object, groups: object, weights: object
-) -> dict[str, Any]:
-    """The weights and groups of some answers, as keywords; repeats of a question are a group."""
-    kinds = (
-        kinds_of(groups) if groups is not None else (ids,) if epochs is not None and ids is not None else ()
-    )
+def scored_confidences(
+    grades: object, p: object, scale: Grade, options: QuestionOptions, *, skip: bool
+) -> tuple[Ints, Floats, dict[str, Any]]:
+    """Right or wrong of the answers that count and have a confidence, the confidences, and keywords.
+
+    These are their weights and groups: every question counts once, however often it was asked.
+    """
+    values = read_grades(grades, scale)
+    sure = read_confidences(p, len(values), skip=skip)
+    wrong = counted_as_wrong(values, reasons_of(options.reasons, ONLY, len(values)), options.ungraded)
+    right = right_or_wrong(np.where(wrong, scale.low, values), scale)
+    places = np.flatnonzero(~np.isnan(right) & ~np.isnan(sure))
+    if not len(places):
+        raise InputError("must be known for at least one graded answer", argument="p", kind="length")
+    return right[places].astype(np.int64), sure[places], _beside(options, places)
+
+
+def _beside(options: QuestionOptions, places: Ints) -> dict[str, Any]:
+    """The weights and groups of some answers; the repeats of a question are a group, and share its weight."""
+    repeated = options.epochs is not None and options.ids is not None
+    kinds = kinds_of(options.groups) if options.groups is not None else (options.ids,) if repeated else ()
     labels = [to_host(to_array(kind, "groups")[0])[places] for kind in kinds]
     keywords: dict[str, Any] = {}
-    if weights is not None:
-        keywords["weights"] = to_host(to_array(weights, "weights")[0])[places]
+    if options.weights is not None:
+        keywords["weights"] = to_host(to_array(options.weights, "weights")[0])[places]
+    if repeated:
+        (question,), _ = numbered([to_host(to_array(options.ids, "ids")[0])[places]])
+        times = np.bincount(question)[question]
+        if times.min() < times.max():
+            keywords["weights"] = keywords.get("weights", 1.0) / times
     if labels:
         keywords["groups"] = labels if len(labels) > 1 else labels[0]
     return keywords
-
-
-def scored_confidences(grades: object, p: object, scale: Grade, *, skip: bool) -> tuple[Ints, Floats, Ints]:
-    """Right or wrong of graded answers with a confidence, the confidences, and the places among all."""
-    values = read_grades(grades, scale)
-    sure = read_confidences(p, len(values), skip=skip)
-    right = right_or_wrong(values, scale)
-    both = np.flatnonzero(~np.isnan(right) & ~np.isnan(sure))
-    if not len(both):
-        raise InputError("must be known for at least one graded answer", argument="p", kind="length")
-    return right[both].astype(np.int64), sure[both], both

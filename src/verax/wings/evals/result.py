@@ -14,9 +14,9 @@ from verax.analyses.cards.container import write_summaries
 from verax.analyses.cards.fingerprints import Fingerprint, fingerprint_of
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
+from verax.analyses.comparison.ungraded import in_spite, words_of
 from verax.common.faces import Hidden
 from verax.common.idkeys import storing_ids
-from verax.common.texts import percent
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.engines.differences import PairedTally
 from verax.errors import InputError, VeraxError
@@ -27,7 +27,6 @@ from verax.inference.modelmeans import LossKind, interval_of_model
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.memory import ONLY
 from verax.inputs.skipping import MaySkip
-from verax.inputs.validity import MANY
 from verax.scores.grades import Grade
 from verax.scores.registry import name_of
 from verax.wings.evals.summaries import CONFIDENCES, SUMS, TASK, GradeSums, GradeTally
@@ -35,8 +34,26 @@ from verax.wings.plan.pilots import Pilot, not_there, of_card, of_mean
 
 # The entry of files that hold a card, as the wing declares it.
 _ENTRY = "grades"
+# If more than this share of the answers has no grade, the verdict tells what that could change.
+_MANY = 0.05
 # The note below the card of the confidences.
 NOT_THE_ACCURACY = "Its accuracy is that of decisions by confidence; that of the answers is above."
+
+
+@dataclass(frozen=True)
+class MeanGrade:
+    """A mean grade with its interval.
+
+    Attributes
+    ----------
+    mean : float
+        The mean grade.
+    interval : Interval
+        Its confidence interval.
+    """
+
+    mean: float
+    interval: Interval
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -59,8 +76,8 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         Confidence level of the interval.
     card : Scorecard or None
         The scores of the confidences, as forecasts of two classes, wrong and right; None without any.
-    bounded : bool
-        Whether to show the bounds that ungraded answers leave open.
+    ungraded : str
+        What ungraded answers count as: "by-reason", "bounds", "exclude" or "wrong".
     tasks : dict of str to GradeCard
         The same for each task.
     subgroups : dict of str to dict of str to GradeCard
@@ -70,7 +87,16 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
     freedom : float
         Its degrees of freedom.
     deviation : float
-        The standard deviation of the grades.
+        The standard deviation of the grades of questions.
+    n_questions : int
+        The number of questions that have a grade; that of answers if questions are not repeated.
+    left_out : MeanGrade or None
+        The mean grade with all ungraded answers left out; None if there are none.
+    wrong : MeanGrade or None
+        The same with all of them counted as wrong.
+    bounds_interval : Interval or None
+        The interval of the mean grade whatever ungraded answers deserve: from the low end if all of them are
+        wrong to the high end if all are right.
 
     Examples
     --------
@@ -87,16 +113,23 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
     n_groups: GroupCount | None
     confidence: float
     card: Scorecard | None = None
-    bounded: Hidden[bool] = True
+    ungraded: Hidden[str] = "by-reason"
     tasks: dict[str, GradeCard] = field(default_factory=dict)
     subgroups: dict[str, dict[str, GradeCard]] = field(default_factory=dict)
     standard_error: Hidden[float] = math.nan
     freedom: Hidden[float] = math.nan
     deviation: Hidden[float] = math.nan
+    n_questions: int = 0
+    left_out: MeanGrade | None = None
+    wrong: MeanGrade | None = None
+    bounds_interval: Interval | None = None
 
     _notes_apart = True
 
-    _facts = ("n_rows", "_range", "answers.asked", "answers.ungraded", "bounds", "notes")
+    _facts = (
+        *("n_rows", "_range", "answers.asked", "answers.ungraded", "answers.counted", "answers.reasons"),
+        *("bounds", "unsettled", "notes"),
+    )
 
     @property
     def _range(self) -> tuple[float, float]:
@@ -119,7 +152,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         scale, plan = sums.scale, Resampling(sums.confidence)
 
         def part(label_sums: GradeSums) -> GradeCard:
-            return cls(**_facts_of(label_sums, scale, plan), bounded=sums.bounded)
+            return cls(**_facts_of(label_sums, scale, plan), ungraded=sums.ungraded)
 
         parts = {}
         for name, label_sums in sums.by.items():
@@ -211,8 +244,8 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
             self.mean,
             (self.standard_error, self.freedom),
             deviation=self.deviation,
-            n_rows=self.n_rows,
-            groups=self.n_groups,
+            n_rows=self.n_questions,
+            groups=None if self.n_groups == self.n_questions else self.n_groups,
             caution=self.interval.caution,
             of="the grades",
             alike="all grades are the same",
@@ -228,14 +261,67 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         """The mean grade of all answers, if every ungraded one had the worst and the best grade."""
         return self.rule.high - self.answers.high, self.rule.high - self.answers.low
 
+    @property
+    def ways(self) -> tuple[MeanGrade, ...]:
+        """The mean grades that a bound is held to besides: what it is if ungraded answers count otherwise.
+
+        None if all are graded, or if it was chosen what ungraded ones count as.
+        """
+        if self.left_out is None or self.wrong is None or self.ungraded in ("exclude", "wrong"):
+            return ()
+        if self.ungraded == "by-reason":
+            return self.left_out, self.wrong
+        assert self.bounds_interval is not None
+        return (MeanGrade(self.bounds[0], self.bounds_interval),)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the mean depends on what ungraded answers count as.
+
+        That is if they are more than one in twenty, or their bounds are wider than the interval.
+        """
+        if not self.ways:
+            return False
+        (low, high), (least, most) = self.interval, self.bounds
+        return self.answers.share > _MANY or not most - least <= high - low
+
     def _findings(self) -> list[Finding]:
         if math.isnan(self.mean):
             return [Finding(Claim.TOO_FEW, "No answer was graded.")]
         scale = "" if (self.rule.low, self.rule.high) == (0, 1) else f" of {self.rule.high:g}"
         ends = in_brackets(self.interval, 4) or f" (no {100 * self.confidence:g}% CI)"
-        text = f"Mean grade {self.mean:.4f}{scale}{ends}, {self.n_rows:,} graded answers."
+        text = f"Mean grade {self.mean:.4f}{scale}{ends}, {self._counted}."
         numbers = {"mean": (self.mean, self.interval)}
-        return [Finding(Claim.SCORE, text, numbers=numbers, caution=self.interval.caution)]
+        found = [Finding(Claim.SCORE, text, numbers=numbers, caution=self.interval.caution)]
+        if self.unsettled and self.wrong is not None and self.left_out is not None:
+            ways = {"wrong": self.wrong, "left_out": self.left_out}
+            both: Any = {name: (one.mean, one.interval) for name, one in ways.items()}
+            found.append(Finding(Claim.SCORE, self._if_otherwise, numbers=both))
+        return found
+
+    @property
+    def _repeated(self) -> bool:
+        return self.answers.asked > self.answers.questions > 0
+
+    @property
+    def _counted(self) -> str:
+        """The number of graded answers, and of their questions if these were repeated."""
+        answers = f"{self.n_rows:,} graded answers"
+        return f"{answers} to {self.answers.questions:,} questions" if self._repeated else answers
+
+    @property
+    def _if_otherwise(self) -> str:
+        """What ungraded answers could change, in a sentence."""
+        assert self.wrong is not None
+        assert self.left_out is not None
+        assert self.bounds_interval is not None
+        why = ", ".join(words_of(self.answers.reasons))
+        low, high = self.bounds
+        return (
+            f"{self.answers.ungraded:,} of {self.answers.asked:,} answers have no grade ({why}): counted as "
+            f"wrong, the mean is {self.wrong.mean:.4f}, left out {self.left_out.mean:.4f}, and whatever they "
+            f"deserve between {low:.4f} and {high:.4f}{in_brackets(self.bounds_interval, 4)}."
+        )
 
     def flat(self, prefix: str = "") -> dict[str, float]:
         """All means as one flat dict of floats, for loggers of metrics.
@@ -295,26 +381,26 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
                 right=False,
             ),
         ]
-        if self.bounded and self.answers.ungraded:
+        if self.ways:
             columns.append(
                 Column("least most", "with ungraded", _ends, lambda line: line[1].bounds, right=False)
             )
         return columns
 
     def _heading(self) -> str:
-        groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
-        return f"verax grades: {self.answers.asked:,} answers{groups}"
+        to = f" to {self.answers.questions:,} questions" if self._repeated else ""
+        own = self._repeated and self.n_groups == self.n_questions
+        groups = "" if self.n_groups is None or own else f", {in_words(self.n_groups)}"
+        return f"verax grades: {self.answers.asked:,} answers{to}{groups}"
 
     @property
     def notes(self) -> list[str]:
         """Notes for readers, a sentence each."""
-        said = []
-        if self.answers.share > MANY:
-            low, high = self.bounds
+        said = in_spite(self.answers.reasons, self.answers.asked)
+        if self.answers.counted and self.ungraded == "by-reason":
             said.append(
-                f"Caution: {self.answers.ungraded:,} of {self.answers.asked:,} answers "
-                f"({percent(self.answers.share, 1)}) were not graded. Counted as worst and as best possible, "
-                f"they put the mean grade between {low:.4f} and {high:.4f}."
+                f"{self.answers.counted:,} answers without a grade count as wrong, because that is the "
+                f"model's doing; {self.answers.ungraded - self.answers.counted:,} are left out."
             )
         if self.card is not None and self.card.n_rows < self.n_rows:
             said.append(f"{self.card.n_rows:,} of {self.n_rows:,} graded answers have a confidence.")
@@ -344,18 +430,35 @@ def _facts_of(sums: GradeSums, scale: Grade, plan: Resampling) -> dict[str, Any]
     losses: PairedTally = sums.losses.of_rule(scale)
     (answers,) = sums.answers.answered((ONLY,), scale.bounds(2))
     known = {"answers": answers, "rule": scale, "confidence": plan.confidence}
+    between = answers.between > 0
+    under = {
+        how: _mean_of(tallies.of_rule(scale), scale, plan, between=between)
+        for how, tallies in sums.under.items()
+    }
+    if under:
+        known["left_out"], known["wrong"] = under["exclude"], under["wrong"]
+        low, high = under["wrong"].interval, under["right"].interval
+        ends = Interval(low[0], high[1], method=low.method, confidence=plan.confidence)
+        known["bounds_interval"] = ends.by(low.method, low.caution)
     if not losses.n_rows:
-        none = Interval.undefined("no answer was graded", confidence=plan.confidence)
-        return {"mean": math.nan, "interval": none, "n_groups": None, **known}
+        return {**vars(_mean_of(losses, scale, plan, between=between)), "n_groups": None, **known}
     estimate = Estimate.of(losses, np.zeros((0, 0)), Units("rows"))
-    kind = LossKind("grade", scale.bounds(2))
-    interval = interval_of_model(losses, 0, kind, estimate, plan.confidence)
     return {
-        "mean": scale.high - float(losses.means[0]),
-        "interval": (-interval).shifted(scale.high),
+        **vars(_mean_of(losses, scale, plan, between=between)),
         "n_groups": losses.n_groups,
+        "n_questions": losses.n_rows,
         "standard_error": float(estimate.error[0]),
         "freedom": float(np.max(estimate.freedom)),
         "deviation": float(losses.moments.std[1]),
         **known,
     }
+
+
+def _mean_of(losses: PairedTally, scale: Grade, plan: Resampling, *, between: bool) -> MeanGrade:
+    """The mean grade of the questions of a tally; `between` tells whether answers are graded so."""
+    if not losses.n_rows:
+        return MeanGrade(math.nan, Interval.undefined("no answer was graded", confidence=plan.confidence))
+    estimate = Estimate.of(losses, np.zeros((0, 0)), Units("rows"))
+    kind = LossKind("grade", scale.bounds(2), between=between)
+    interval = interval_of_model(losses, 0, kind, estimate, plan.confidence)
+    return MeanGrade(scale.high - float(losses.means[0]), (-interval).shifted(scale.high))

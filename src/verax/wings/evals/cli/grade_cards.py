@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verax.analyses.calibration.curves import ReliabilityCurve
     from verax.analyses.calibration.summary import CalibrationSummary
     from verax.wings.evals.reading.files import GradedAnswers
-    from verax.wings.evals.result import GradeCard
+    from verax.wings.evals.result import GradeCard, MeanGrade
 
 # How many characters of a text are shown.
 _LONGEST = 100
@@ -34,12 +34,19 @@ class GradeBound(Bound):
     """A requirement of graded answers."""
 
     def of(self, card: GradeCard) -> BoundCheck:
-        """Whether a card meets it. A bound on an undefined value fails."""
+        """Whether a card meets it: whatever ungraded answers count as, unless that was chosen.
+
+        A bound on an undefined value fails.
+        """
         if self.name == UNGRADED:
-            value = card.answers.share
-        else:
-            value = {"mean": card.mean, "low": card.interval[0], "high": card.interval[1]}[self.end]
-        return BoundCheck(self, value, is_met(self, value))
+            return BoundCheck(self, card.answers.share, is_met(self, card.answers.share))
+        means: list[GradeCard | MeanGrade] = [card, *card.ways]
+        values = [self._end(one) for one in means]
+        missed = next((value for value in values if not is_met(self, value)), None)
+        return BoundCheck(self, values[0] if missed is None else missed, missed is None)
+
+    def _end(self, of: GradeCard | MeanGrade) -> float:
+        return {"mean": of.mean, "low": of.interval[0], "high": of.interval[1]}[self.end]
 
 
 def grade_bounds(texts: Sequence[str] | None, *, strictly: bool, ends: tuple[float, float]) -> list[Bound]:
@@ -91,23 +98,31 @@ def card_texts(card: GradeCard) -> list[str]:
     return [card._text(), *below, *([] if card.card is None else [NOT_THE_ACCURACY])]
 
 
-def _beside(answers: GradedAnswers) -> dict[str, Any]:
-    """The columns beside grades, as keywords."""
+def _beside(answers: GradedAnswers, reading: Reading) -> dict[str, Any]:
+    """The columns beside grades and what ungraded answers count as, as keywords."""
     groups: Any = answers.groups if len(answers.groups) > 1 else next(iter(answers.groups), None)
-    return {"ids": answers.ids, "epochs": answers.epochs, "groups": groups, "weights": answers.weights}
+    beside = {"ids": answers.ids, "epochs": answers.epochs, "groups": groups, "weights": answers.weights}
+    return {**beside, "ungraded": reading.ungraded, "reasons": answers.status}
+
+
+def _scored(answers: GradedAnswers, reading: Reading, card: GradeCard) -> tuple[Any, Any, dict[str, Any]]:
+    """Right or wrong and confidence of the answers that have both, and their weights and groups."""
+    from verax.analyses.comparison.opening import QuestionOptions
+    from verax.wings.evals.analysis import scored_confidences
+
+    options = QuestionOptions(**_beside(answers, reading))
+    skip = reading.invalid == "skip"
+    return scored_confidences(answers.grades, answers.confidences, card.rule, options, skip=skip)
 
 
 def reliability_of(answers: GradedAnswers, reading: Reading, card: GradeCard) -> ReliabilityCurve | None:
     """The reliability of the confidences; None without any."""
     from verax.analyses.calibration.reliability import reliability
-    from verax.wings.evals.analysis import of_answers, scored_confidences
 
     if card.card is None:
         return None
-    skip = reading.invalid == "skip"
-    y, p, rows = scored_confidences(answers.grades, answers.confidences, card.rule, skip=skip)
-    curves = reliability(y, p, **of_answers(rows, **_beside(answers)))
-    return next(iter(curves.curves))
+    y, p, beside = _scored(answers, reading, card)
+    return next(iter(reliability(y, p, **beside).curves))
 
 
 def evaluated(
@@ -115,22 +130,19 @@ def evaluated(
 ) -> tuple[GradeCard, CalibrationSummary | None]:
     """The card of answers, and the calibration of their confidences where a bound is about it."""
     from verax.scans.cuts import Cut
-    from verax.wings.evals.analysis import evaluate_grades, of_answers, scored_confidences
+    from verax.wings.evals.analysis import evaluate_grades
 
     by = dict(answers.by)
     for name, n in reading.cuts.items():
         by[name] = Cut.of_rows(name, by[name], n).labels(by[name]) if n else by[name]
-    skip = reading.invalid == "skip"
-    beside = _beside(answers)
     card = evaluate_grades(
         answers.grades,
         answers.confidences,
         grade_range=reading.grade_range,
         task=answers.task,
         by=by,
-        **beside,
-        ungraded=reading.ungraded,  # type: ignore[arg-type]
-        invalid="skip" if skip else "raise",
+        **_beside(answers, reading),
+        invalid="skip" if reading.invalid == "skip" else "raise",
         confidence=confidence,
     )
     names = [bound.name for bound in bounds if bound.on_calibration]
@@ -139,8 +151,7 @@ def evaluated(
     from verax.analyses.calibration.summary import summarize
     from verax.analyses.measures import OF_ALL
 
-    y, p, rows = scored_confidences(answers.grades, answers.confidences, card.rule, skip=skip)
-    read = of_answers(rows, **beside)
+    y, p, read = _scored(answers, reading, card)
     wide = any(bound.name in OF_ALL and bound.end != "mean" for bound in bounds)
     calibration = summarize(y, p, bootstrap=100 if wide else 0, also=names, confidence=confidence, **read)
     return card, calibration

@@ -64,7 +64,8 @@ class GradedFiles:
         }
         if self.scored:
             keywords["p"] = as_mapping(self.answers, "confidences")
-        for name, column in (("epochs", "epochs"), ("task", "task"), ("weights", "weights")):
+        columns = {"epochs": "epochs", "task": "task", "weights": "weights", "reasons": "status"}
+        for name, column in columns.items():
             value = as_mapping(self.answers, column)
             keywords[name] = value if ids is not None or value is None else next(iter(value.values()))
         if kinds[0]:

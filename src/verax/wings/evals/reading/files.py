@@ -21,6 +21,7 @@ from verax.files.two_models import SameRows
 from verax.inputs.arrays import Array, Floats
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.texts import number_of
+from verax.wings.evals.reading.repeats import found_repeats, may_matter
 from verax.wings.evals.reading.table import EvalLog, logs_named, read_log
 
 # What columns are called where nobody says it.
@@ -151,6 +152,8 @@ class GradedAnswers:
         What was asked and answered, where that was asked for.
     texts : mapping of str to int
         The number of confidences that are texts: how many were "read" and "left out".
+    repeats : str
+        How repeats of questions were found, in a line; empty where they were named or are none.
     """
 
     name: str
@@ -168,6 +171,7 @@ class GradedAnswers:
     by: Mapping[str, Array] = field(default_factory=dict)
     about: Mapping[str, Array] = field(default_factory=dict)
     texts: Mapping[str, int] = field(default_factory=dict)
+    repeats: str = ""
 
     def __len__(self) -> int:
         return len(self.grades)
@@ -177,7 +181,7 @@ class GradedAnswers:
         columns: dict[str, Any] = {
             name: None if value is None else value[rows]
             for name, value in vars(self).items()
-            if name not in ("name", "columns", "groups", "model", "origin", "by", "about", "texts")
+            if name not in ("name", "columns", "groups", "model", "origin", "by", "about", "texts", "repeats")
         }
         by = {name: column[rows] for name, column in self.by.items()}
         about = {name: column[rows] for name, column in self.about.items()}
@@ -196,7 +200,7 @@ class GradedAnswers:
     def taken(self) -> tuple[str, ...]:
         """How each column was read, one line each."""
         named = [f"{argument}: {', '.join(names)}" for argument, names in self.columns.named.items()]
-        lines = list(self.origin) or named
+        lines = [*filter(None, [self.repeats]), *(self.origin or named)]
         left = int(np.isnan(self.grades).sum())
         if left:
             why = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
@@ -336,6 +340,7 @@ def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = Fals
             found=f"the columns are {join(map(show, table.column_names))}",
             remedies=[passing("for grades", grade=...), passing("for right answers", gold=...)],
         )
+    columns, repeats = _with_repeats(table, columns)
     values = {column: table[column].to_pylist() for names in columns.named.values() for column in names}
     if columns.model is None:
         _refuse_models(table, name)
@@ -370,8 +375,28 @@ def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = Fals
         groups=tuple(_labels(values[column]) for column in columns.groups),
         by={column: _labels(values[column]) for column in columns.by},
         texts=texts,
+        repeats=repeats,
         **columns_of,
     )
+
+
+def _with_repeats(table: Any, columns: GradeColumns) -> tuple[GradeColumns, str]:
+    """The columns with those of repeats, if these are found by their values, and a line about them."""
+    if columns.epoch is not None or len(columns.id) > 1:
+        return columns, ""
+    taken = {name for argument, names in columns.named.items() if argument != "id" for name in names}
+    known = set(columns.id)
+    whole = {
+        name: table[name].to_pylist()
+        for name in table.column_names
+        if name in known or (may_matter(name, known=bool(known)) and name not in taken)
+    }
+    model = None if columns.model is None else _labels(table[columns.model].to_pylist())
+    found = found_repeats(whole, columns.id, taken, model)
+    if found is None:
+        return columns, ""
+    words = found.words(models=model is not None)
+    return replace(columns, id=(found.question,), epoch=found.repeat), words
 
 
 def _refuse_models(table: Any, name: str) -> None:

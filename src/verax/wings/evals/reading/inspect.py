@@ -20,7 +20,7 @@ from verax.wings.evals.reading.graded import (
     text_or_none,
 )
 
-# Values of Inspect's scorers: correct, partially correct, incorrect, and no answer, which counts as incorrect.
+# Values of Inspect's scorers: correct, partially correct, incorrect, and no answer, which is incorrect.
 _NO_ANSWER = "N"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, _NO_ANSWER: 0.0}
 # Why a model stopped, if it was cut.
