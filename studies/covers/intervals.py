@@ -25,8 +25,10 @@ MEASURED = {
     "Gain.interval": "recalibration: gain",
     "Gain.share_interval": "recalibration: share",
     "LossPart.interval": "refinement: temperature, refinement",
-    "GradeCard.interval": "questions: mean grade",
+    "GradeCard.bounds_interval": "estimand: bounds of the mean grade",
+    "GradeCard.interval": "estimand: mean grade",
     "IndependentUnits.interval": "slopes and ranks: AUC,",
+    "MeanGrade.interval": "questions: mean grade",
     "Measure.interval": "skills and bands: skill in summaries",
     "Mixture.band": "decision curves: band,",
     "Mixture.interval": "decision curves: interval",
@@ -53,6 +55,8 @@ MEASURED = {
     "SetMeasure.interval": "sets: coverage,",
     "Thresholds.interval": "rows kept: gain of thresholds",
     "Uncertainty.interval": "miscalibration:",
+    "Unsettled.left_out_interval": "questions: difference",
+    "Unsettled.wrong_interval": "questions: difference",
 }
 # Intervals without a claim yet. Documentation must not say how often they cover.
 NOT_MEASURED = {

@@ -62,8 +62,7 @@ def interval_of_model(
     A share has mid-P limits on effective rows, another mean of losses that cannot be negative gamma limits.
     Means of grades of questions that were repeated, or over groups of questions, have a t interval like
     Wilson's, with a quarter of a unit more, or with a whole one if answers are graded between the bounds:
-    where nearly all grades are close together, a collapse that was not seen is not in their variance. Its
-    degrees of freedom are those of groups of equal size that weigh as much.
+    where nearly all grades are close together, a collapse that was not seen is not in their variance.
     """
     like = estimate.intervals(confidence)[column]
     mean = float(estimate.mean[column])
@@ -94,12 +93,11 @@ def _of_grade(
     mean = float(estimate.mean[column])
     freedom = float(np.broadcast_to(estimate.freedom, estimate.mean.shape)[column])
     units, caution = freedom + 1, like.caution
-    if tally.cluster_sums is not None and not isinstance(tally.n_groups, tuple):
-        weights = tally.cluster_sums[:, 0]
-        alike = float(weights.sum() ** 2 / (weights @ weights))
-        freedom = min(freedom, max(alike - 1, 1.0))
-        if alike < units / 2:
-            caution = caution or f"{units:.0f} groups that count as {alike:.2g}"
+    if isinstance(tally.n_groups, int):
+        # Degrees of freedom are those of groups that weigh alike, of which there may be far fewer.
+        if units < tally.n_groups / 2:
+            caution = caution or f"{tally.n_groups:,} groups that count as {units:.2g}"
+        units = tally.n_groups
     # Single answers that are not right or wrong are graded between.
     fine = losses.between or tally.labels is None
     variance = padded(

@@ -259,8 +259,9 @@ def _deciding(comparison: Compared, rule: str, gap: Difference) -> NextStep | No
     else:
         # `plan` lacks the options for forecasts that change over time.
         command = "" if grade_named(rule) is None else f"verax evals {command}"
+    unit = "questions" if comparison.missing is not None and comparison.repeated else "rows"
     return NextStep(
-        f"collect about {more_rows} more rows, which would show a gap of this size with {100 * POWER:g}% "
+        f"collect about {more_rows} more {unit}, which would show a gap of this size with {100 * POWER:g}% "
         "power",
         f"vx.plan({pilot}, {pair})",
         command,

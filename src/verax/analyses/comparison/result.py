@@ -180,14 +180,18 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
         return f"verax comparison: {len(self.names)} models, {self._rows_in_words}; {self.method}"
 
     @property
-    def _rows_in_words(self) -> str:
-        """The number of rows and groups; of questions with several answers, theirs."""
+    def repeated(self) -> bool:
+        """Whether rows are questions that were asked several times, each with the mean of its answers."""
         answers = next(iter(self.answers.values()), [])
-        repeated = any(model.asked > model.questions for model in answers)
-        if repeated and self.n_groups == self.n_rows:
+        return any(model.asked > model.questions for model in answers)
+
+    @property
+    def _rows_in_words(self) -> str:
+        """The number of rows and groups; questions that were repeated are their own groups."""
+        if self.repeated and self.n_groups == self.n_rows:
             return f"{self.n_rows:,} questions that were repeated"
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
-        return f"{self.n_rows:,} {'questions' if repeated else 'rows'}{groups}"
+        return f"{self.n_rows:,} {'questions' if self.repeated else 'rows'}{groups}"
 
     def _notes(self) -> list[str]:
         return [*self.notes, *self.remarks]

@@ -249,6 +249,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
             caution=self.interval.caution,
             of="the grades",
             alike="all grades are the same",
+            unit="question" if self._repeated else "row",
         )
 
     @property
@@ -307,7 +308,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
     def _counted(self) -> str:
         """The number of graded answers, and of their questions if these were repeated."""
         answers = f"{self.n_rows:,} graded answers"
-        return f"{answers} to {self.answers.questions:,} questions" if self._repeated else answers
+        return f"{answers} to {self.n_questions:,} questions" if self._repeated else answers
 
     @property
     def _if_otherwise(self) -> str:

@@ -163,6 +163,8 @@ class Pilot(Record):
         Whether the certainty of the spread allows for heavy tails.
     carried : bool
         Whether one row or group makes most of the spread, so that no single number can be planned.
+    unit : str
+        What is collected: "row", or "question" where questions are asked several times.
     """
 
     what: Hidden[str]
@@ -177,6 +179,7 @@ class Pilot(Record):
     group_size: Hidden[float | None] = None
     tails_known: Hidden[bool] = False
     carried: Hidden[bool] = False
+    unit: Hidden[str] = "row"
 
     _facts = ("deviation", "correlation", "freedom")
 
@@ -270,14 +273,17 @@ def of_comparison(comparison: Comparison, rule: str | None, models: tuple[str, s
             argument="y",
             found=f"{why} under {name}",
         )
+    own = comparison.repeated and comparison.n_groups == comparison.n_rows
+    groups = None if own else comparison.n_groups
     n_groups, spread, sharing = _units(
-        (gap.standard_error, gap.freedom), gap.deviation, comparison.n_rows, comparison.n_groups
+        (gap.standard_error, gap.freedom), gap.deviation, comparison.n_rows, groups
     )
     what = f"{name}, {gap.a} - {gap.b}"
     return Pilot(
         *(what, spread, gap.difference, comparison.n_rows, n_groups, sharing, (gap.a, gap.b)),
         caution=gap.interval.caution,
         rule=name,
+        unit="question" if comparison.repeated else "row",
     )
 
 
@@ -329,6 +335,7 @@ def of_mean(
     rule: str = "",
     of: str = "",
     alike: str = "it is the same in all rows",
+    unit: str = "row",
 ) -> Pilot:
     """A mean over rows, from its standard error with degrees of freedom.
 
@@ -342,7 +349,7 @@ def of_mean(
             found=caution or alike,
         )
     n_groups, spread, sharing = _units(error, deviation, n_rows, groups)
-    return Pilot(what, spread, mean, n_rows, n_groups, sharing, caution=caution, rule=rule)
+    return Pilot(what, spread, mean, n_rows, n_groups, sharing, caution=caution, rule=rule, unit=unit)
 
 
 def _line(card: Scorecard, name: str | None) -> CardLine:

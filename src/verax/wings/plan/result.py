@@ -191,7 +191,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         if self.pilot.carried:
             step = NextStep("collect a larger pilot")
         elif self.pilot.n_rows and 0 < self.more_rows < math.inf:
-            step = NextStep(f"collect {self.more_rows:,.0f} more rows")
+            step = NextStep(f"collect {self.more_rows:,.0f} more {self.pilot.unit}s")
         numbers: dict[str, Any] = {"rows": line.rows, "more_rows": self.more_rows, "size": self.goal.size}
         if self.pilot.n_rows and line.rows_low < line.rows_high:
             ends = Interval(line.rows_low, line.rows_high, confidence=1 - self.goal.level)
@@ -214,16 +214,16 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
             aim = f"To show a difference of {goal.size:.4g} with {100 * (goal.power or 0):g}% power "
             aim += f"at {confidence}"
         if math.isinf(line.rows):
-            return f"{aim}: no number of rows is enough."
+            return f"{aim}: no number of {self.pilot.unit}s is enough."
         if math.isnan(line.rows):
-            unit = "row" if self.pilot.n_groups is None else "group"
-            span = f"{_count(line.rows_low)} to {_count(line.rows_high)} rows"
+            unit = self.pilot.unit if self.pilot.n_groups is None else "group"
+            span = f"{_count(line.rows_low)} to {_count(line.rows_high)} {self.pilot.unit}s"
             return f"{aim}: {span}. One {unit} of the pilot carries the spread, so no single number holds."
         groups = ""
         if line.groups is not None:
             groups = f" in {line.groups:,.0f} groups of about {self.pilot.rows_per_unit:.3g}"
         more = ", which the pilot has" if self.pilot.n_rows and not self.more_rows else ""
-        return f"{aim}: {line.rows:,.0f} rows{groups}{self._open}{more}."
+        return f"{aim}: {line.rows:,.0f} {self.pilot.unit}s{groups}{self._open}{more}."
 
     @property
     def _open(self) -> str:
@@ -242,7 +242,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         columns = [
             Column("power", "power" if by_power else "", "g"),
             Column("size", "" if by_power else "plus or minus", ".4g"),
-            Column("rows", "rows", lambda line: _count(line.rows)),
+            Column("rows", f"{self.pilot.unit}s", lambda line: _count(line.rows)),
             Column("rows_low", "from", lambda line: _count(line.rows_low)),
             Column("rows_high", "to", lambda line: _count(line.rows_high)),
         ]

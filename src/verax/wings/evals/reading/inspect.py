@@ -71,9 +71,10 @@ def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
 
 def _status(record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]]) -> str | None:
     """What became of the answer; None where nothing did."""
-    if record.get("error"):
+    limit = record.get("limit")
+    if record.get("error") or (limit and mapping(limit).get("type") == "operator"):
         return "error"
-    if record.get("limit"):
+    if limit:
         return "limit"
     output = mapping(record.get("output"))
     choice = mapping(first(output.get("choices"))) if output else output

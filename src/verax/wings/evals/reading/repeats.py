@@ -60,7 +60,7 @@ def may_matter(name: str, *, known: bool) -> bool:
 def found_repeats(
     columns: Mapping[str, Sequence[Any]], question: Sequence[str], taken: Iterable[str], model: Array | None
 ) -> Repeats | None:
-    """The repeats of questions by the values of columns: every question has as many, counted from 0 or 1.
+    """The repeats of questions by the values of columns: each has the same number, counted from 0 or 1.
 
     `question` is the column that is known to name questions, if there is one, and `taken` are those that mean
     something else. With `model` all of this holds for every model.
@@ -102,7 +102,7 @@ def _counting(cells: Sequence[Any]) -> Ints | None:
     first, last = numbers.min(), numbers.max()
     if first not in (0, 1) or last - first >= len(numbers) or len(set(numbers.tolist())) != last - first + 1:
         return None
-    return (numbers - first).astype(np.int64)
+    return np.asarray(numbers - first, np.int64)
 
 
 def _questions(cells: Sequence[Any], count: Ints, times: int, model: Ints, n_models: int) -> int:
