@@ -32,7 +32,6 @@ from covers import (  # noqa: F401
     comparisons,
     decision_curves,
     decomposition,
-    estimand,
     few,
     gains,
     horizon,

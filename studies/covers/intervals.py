@@ -25,8 +25,7 @@ MEASURED = {
     "Gain.interval": "recalibration: gain",
     "Gain.share_interval": "recalibration: share",
     "LossPart.interval": "refinement: temperature, refinement",
-    "GradeCard.bounds_interval": "estimand: bounds of the mean grade",
-    "GradeCard.interval": "estimand: mean grade",
+    "GradeCard.interval": "questions: mean grade",
     "IndependentUnits.interval": "slopes and ranks: AUC,",
     "MeanGrade.interval": "questions: mean grade",
     "Measure.interval": "skills and bands: skill in summaries",
@@ -62,6 +61,8 @@ MEASURED = {
 NOT_MEASURED = {
     # The band of one event, which reliability curves show.
     "EventCells.band",
+    # Of what is missing from the grades, whatever it deserves.
+    "GradeCard.bounds_interval",
     "MonitoredStep.interval",
     "PeriodLine.gap_interval",
     "PeriodLine.interval",
