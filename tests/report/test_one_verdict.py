@@ -6,6 +6,7 @@ import json
 import shlex
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -283,3 +284,38 @@ def test_a_method_that_helps_is_explained_in_plain_words():
     assert "recalibration_helps" in found.verdict.claims
     means = "Temperature scaling makes all probabilities more or less extreme by one factor."
     assert means in repr(found).splitlines()
+
+
+def test_a_page_says_of_many_subgroups_what_python_says():
+    rng = np.random.default_rng(4)
+    z = rng.normal(-1, 1, 6000)
+    y, p = (rng.random(6000) < 1 / (1 + np.exp(-z))).astype(int), 1 / (1 + np.exp(-z - 0.25))
+    site = np.array([f"site {i:02}" for i in rng.integers(0, 40, 6000)])
+    report = vx.report.Report.of(y, p, by={"site": site})
+    wanted, (found,) = vx.subgroups(y, p, by=pd.Series(site, name="site")), report.contents.subgroups.values()
+    assert str(found.verdict) == str(wanted.verdict)
+    texts = {each.claim: each.text for each in wanted.verdict.findings}
+    assert "all 40 subgroups of site" in texts["all_subgroups_off"]
+    assert texts.items() <= {each.claim: each.text for each in report.verdict.findings}.items()
+    text = Page(report.to_html()).text
+    assert all(each in text for each in texts.values())
+    assert "Shown are 20 of 40 subgroups, the largest and those that stand out." in text
+    assert sum(f"site {i:02}" in text for i in range(40)) == 20
+
+
+def test_a_page_draws_subgroups_that_stand_out_first():
+    rng = np.random.default_rng(5)
+    z = rng.normal(-1, 1, 6000)
+    code = np.minimum(rng.integers(0, 41, 6000), 39)
+    # The smallest subgroup alone is off.
+    code = np.where((code == 0) & (rng.random(6000) < 0.3), 1, code)
+    y = (rng.random(6000) < 1 / (1 + np.exp(-z - 2.5 * (code == 0)))).astype(int)
+    report = vx.report.Report.of(
+        y, 1 / (1 + np.exp(-z)), by={"site": np.array([f"site {i:02}" for i in code])}
+    )
+    (found,) = report.contents.subgroups.values()
+    assert [line.label for line in found.lines if line.stands_out] == ["site 00"]
+    assert min(found.lines, key=lambda line: line.card.n_rows).label == "site 00"
+    text = Page(report.to_html()).text
+    assert "miscalibrated in the subgroup site = site 00" in text
+    assert sum(f"site {i:02}" in text for i in range(40)) == 20

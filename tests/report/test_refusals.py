@@ -101,9 +101,9 @@ def test_many_ordered_classes_leave_kappa_out_and_say_so():
     assert "Beyond 64 classes, curves show accuracy instead of kappa." in Page(report.to_html()).text
 
 
-@pytest.mark.parametrize(("k", "shown"), [(4, 20), (1000, 16), (20_000, 20)])
-def test_fewer_subgroups_where_their_tables_are_large(k, shown):
-    assert most_subgroups(k, 2) == shown
+@pytest.mark.parametrize(("k", "tested"), [(4, 100), (1000, 16), (20_000, 100)])
+def test_fewer_subgroups_where_their_tables_are_large(k, tested):
+    assert most_subgroups(k, 2) == tested
 
 
 def test_the_prose_of_definitions_is_declared(ordered):

@@ -309,7 +309,7 @@ def test_calibrated_forecasts_are_not_to_be_recalibrated(all_methods):
     report = Report.of(y, p)
     assert remedy_of(report).recalibration.method == "none"
     page = report.to_html()
-    assert "No gain is shown: calibration is not rejected (p = " in page
+    assert "No gain is shown: calibration is not rejected (score test p = " in page
     assert "Before and after in numbers" not in page
 
 

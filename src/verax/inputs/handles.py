@@ -677,13 +677,18 @@ def refuse_lists(handle: Handle) -> None:
 def refuse_followed(handle: Handle) -> None:
     """Refuse to save the summaries of rows whose weights depend on the times of rows elsewhere."""
     if handle.followed:
-        raise InputError(
-            "cannot be used where summaries are saved to be merged",
-            argument="horizon",
-            found="the weights of rows need the times of the rows of all parts",
-            source=handle.name,
-            remedies=[Remedy("Evaluate the files of all parts together.")],
-        )
+        raise no_shards(handle.name)
+
+
+def no_shards(source: str = "") -> InputError:
+    """The error of rows whose weights depend on the times of rows elsewhere, where these are to be merged."""
+    return InputError(
+        "cannot be used where summaries are saved to be merged",
+        argument="horizon",
+        found="the weights of rows need the times of the rows of all parts",
+        source=source,
+        remedies=[Remedy("Evaluate the files of all parts together.")],
+    )
 
 
 def refuse_graded(handle: Handle) -> None:

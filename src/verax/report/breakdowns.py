@@ -15,11 +15,12 @@ from verax.analyses.subgroups.analysis import (
     read_subgroups,
     subgroup_recipes,
 )
+from verax.analyses.subgroups.line import Subgroup
 from verax.analyses.subgroups.result import Subgroups
 from verax.inference.intervals import Resampling
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.handles import Handle, Recipe
-from verax.report.limits import LEAST, most_subgroups
+from verax.report.limits import LEAST, SUBGROUPS, most_subgroups
 from verax.report.problem import Problem
 from verax.scores.combinators import padded
 
@@ -28,7 +29,9 @@ _NAME = "by {}"
 
 @dataclass(frozen=True)
 class Breakdowns:
-    """The subgroups of each breakdown, those that are left out with their sizes, and what has too many."""
+    """The subgroups of each breakdown that are tested, those that are left out with their sizes, and what has
+    too many.
+    """
 
     shown: dict[str, Subgroups] = field(default_factory=dict)
     left_out: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
@@ -74,6 +77,13 @@ def read_breakdowns(
                 found_in = in_order_of_time(found_in, handle, request, plan, names)
             shown[name] = found_in
     return Breakdowns(shown, left_out, tuple(too_many))
+
+
+def drawn(subgroups: Subgroups) -> list[Subgroup]:
+    """The lines of the subgroups that fit on a page: the largest, but first those that stand out."""
+    by_size = sorted(subgroups.lines, key=lambda line: (not line.stands_out, -line.card.n_rows))
+    labels = list(dict.fromkeys(line.label for line in by_size))[:SUBGROUPS]
+    return [line for line in subgroups.lines if line.label in labels]
 
 
 def _request(problem: Problem, column: str | None, among: int) -> SubgroupRequest:

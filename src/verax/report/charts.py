@@ -14,6 +14,7 @@ from verax.analyses.words import clean, number, title_of
 from verax.display.axes import Axis
 from verax.display.figures import Figure, rows_figure
 from verax.display.marks import Band, Guide, Line, Mark, Points, Ranged, Ranges, Strip
+from verax.report.breakdowns import drawn
 from verax.report.contents import Contents, Distributions, ListFindings, inner_name
 from verax.report.figures import FULL, HALF, PANEL, SINGLE, Shown, Variant
 from verax.report.reliability import ReliabilityPanel
@@ -116,7 +117,7 @@ def _in_order(model: Distributions, lines: Sequence[Any]) -> list[Any]:
 def _subgroups(contents: Contents, name: str) -> Shown:
     """The mean loss of each subgroup, by score and model; subgroups that stand out are flagged."""
     position = {model.name: m for m, model in enumerate(contents.findings)}
-    lines = contents.subgroups[name].lines
+    lines = drawn(contents.subgroups[name])
     order = {label: i for i, label in enumerate(dict.fromkeys(line.label for line in lines))}
     chosen = []
     for s, rule in enumerate(contents.problem.rules):

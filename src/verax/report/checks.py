@@ -63,9 +63,9 @@ def _left_out(skipped: Skipped) -> Check:
 
 
 def _small(name: str, left: list[tuple[str, int]]) -> Check:
-    question = f"Subgroups of {name} not shown"
+    question = f"Subgroups of {name} not tested"
     if not left:
-        return Check(question, "fine", "None: all are shown.")
+        return Check(question, "fine", "None: all are tested.")
     shown = join([f"{clean(label, 40)} ({n:,})" for label, n in left[:NAMED]])
     more = f" and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
     return Check(question, "note", f"Too small, or beyond the largest: {shown}{more}.")
@@ -74,7 +74,7 @@ def _small(name: str, left: list[tuple[str, int]]) -> Check:
 def _many(name: str) -> Check:
     most = f"More than {settings.report_subgroups} different values"
     few = f"{most}: no subgroup was kept while the rows were read."
-    return Check(f"Subgroups of {name} not shown", "note", f"{few} Join values to see subgroups.")
+    return Check(f"Subgroups of {name} not tested", "note", f"{few} Join values to see subgroups.")
 
 
 def _of(name: str, several: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from verax.analyses.words import clean, count, number, p_of, part_of, probabilit
 from verax.common.texts import percent
 from verax.errors import join
 from verax.inference.findings import Claim, Level, Verdict
+from verax.report.breakdowns import drawn
 from verax.report.contents import Contents, Findings, ListFindings
 from verax.report.limits import LEAST, PANELS
 from verax.report.reliability import n_events
@@ -283,6 +284,11 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         enough = f"{LEAST} rows" + (" of at least two groups" if contents.problem.grouped else "")
         words = f"No subgroup is large enough: it takes {enough}."
         return {"name": name, "lines": [], "words": words, "flagged": ""}
+    shown = drawn(subgroups)
+    if len(shown) < len(subgroups.lines):
+        n, tested = (len({line.label for line in each}) for each in (shown, subgroups.lines))
+        largest = f"Shown are {n:,} of {tested:,} subgroups, the largest and those that stand out."
+        words = " ".join(filter(None, [words, largest]))
     lines = subgroup_lines(subgroups, several=len(contents.findings) > 1)
     verdict = str(
         Verdict(finding for finding in subgroups.verdict.findings if finding.claim not in _OF_MODELS)
@@ -294,7 +300,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         "lines": lines,
         "words": words,
         "flagged": verdict,
-        "any_flagged": any(line.stands_out for line in subgroups.lines),
+        "any_flagged": any(line.stands_out for line in shown),
         "leaders": subgroups.leaders,
         "rule": rule,
         "level": f"{100 * subgroups.level:g}%",
@@ -304,7 +310,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
 def subgroup_lines(subgroups: Subgroups, *, several: bool) -> list[dict[str, Any]]:
     """The lines of the table of subgroups; with the model where there are several."""
     lines = []
-    for line in subgroups.lines:
+    for line in drawn(subgroups):
         score = score_of(line.card, subgroups.rule)
         lines.append(
             {

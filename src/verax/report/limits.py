@@ -8,7 +8,8 @@ from verax.engines.counts import CONFUSION_UP_TO
 
 # ---- what is shown; the page says what is left out -----------------------------------------------
 
-# Worst rows (of lists, the number that version 0.2 saved), classes, subgroups, reliability panels, places.
+# Worst rows (of lists, the number that version 0.2 saved), classes, subgroups drawn, reliability panels,
+# places.
 WORST, WORST_LISTS, CLASSES, SUBGROUPS, PANELS, PLACES = 9, 8, 20, 20, 12, 20
 # Places of lists that have a reliability curve.
 CURVES_OF_PLACES = 5
@@ -44,6 +45,6 @@ def list_replicates(entries: float) -> int:
 
 
 def most_subgroups(n_classes: int, n_models: int) -> int:
-    """The number of subgroups shown: fewer where their confusion matrices would take much memory."""
+    """The number of subgroups tested: fewer where their confusion matrices would take much memory."""
     cells = n_classes**2 if n_classes <= CONFUSION_UP_TO else n_classes
-    return min(SUBGROUPS, max(1, _CELLS // (cells * n_models)))
+    return min(settings.report_subgroups, max(1, _CELLS // (cells * n_models)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -194,6 +197,18 @@ class TestImpossibleTimes:
 def test_refused(change, options, words, table):
     with pytest.raises(InputError, match=words):
         vx.scan(table.assign(**change), **{**HOW, **options})
+
+
+def test_cards_of_shards_are_not_saved_to_be_merged(table, tmp_path):
+    card = vx.evaluate(vx.scan(table.assign(bad=0.0), **HOW))
+    for each in (card, pickle.loads(pickle.dumps(card)), copy.copy(card)):
+        with pytest.raises(InputError, match="saved to be merged; the weights of rows need the times"):
+            each.save(tmp_path / "card.verax")
+    assert not list(tmp_path.iterdir())
+    # What the card says can be kept.
+    again = type(card).from_dict(card.to_dict())
+    assert again["brier"] == card["brier"]
+    vx.evaluate(table.event, table.p).save(tmp_path / "card.verax")
 
 
 def test_three_classes_are_refused(table):

@@ -220,13 +220,13 @@ def test_the_sentence_follows_the_choice():
         text = str(found.verdict)
         if found.helps:
             assert found.calibration_p <= 0.05
-            assert text.startswith("The forecasts are not calibrated (p ")
+            assert text.startswith("The forecasts are not calibrated (score test p ")
             assert " off the Brier score of held-out rows (95% CI " in text
             assert found.gain == found.trial(found.method).gain
         else:
             rejected = found.calibration_p <= 0.05
             why = "the forecasts are miscalibrated" if rejected else "calibration is not rejected"
-            assert text.startswith(f"No gain is shown: {why} (p ")
+            assert text.startswith(f"No gain is shown: {why} (score test p ")
             seen.add(rejected)
         seen.add(found.method)
     assert {"none", "temperature", True, False} <= seen

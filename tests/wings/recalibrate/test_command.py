@@ -205,7 +205,7 @@ def test_doing_nothing_is_said_of_the_file(tmp_path):
     write(tmp_path / "honest.csv", y, honest)
     arguments = [tmp_path / "honest.csv", "--apply", tmp_path / "honest.csv", "--out", tmp_path / "o.csv"]
     result = verax("recalibrate", *arguments, "--method", "temperature,isotonic")
-    assert "No gain is shown: calibration is not rejected (p = " in result.stdout
+    assert "No gain is shown: calibration is not rejected (score test p = " in result.stdout
     assert ", 300 rows)" in result.stdout
     assert f"{tmp_path / 'o.csv'}: 300 rows of {tmp_path / 'honest.csv'}, unchanged." in result.stdout
     np.testing.assert_allclose(

@@ -104,7 +104,7 @@ def test_calibrated_lists_are_left_alone():
     found = vx.recalibrate(y, lists, folds=3)
     assert found.method == "none"
     assert found.apply(lists) is lists
-    assert found.verdict.startswith("No gain is shown: calibration is not rejected (p = ")
+    assert found.verdict.startswith("No gain is shown: calibration is not rejected (score test p = ")
 
 
 def test_full_lists_have_no_rest():

@@ -314,10 +314,10 @@ def test_doing_nothing_is_said(tmp_path):
     assert found.method == "none"
     assert found.gain.value == 0
     p_value = f"{found.calibration_p:.2f}"
-    told = f"No gain is shown: calibration is not rejected (p = {p_value}, 500 rows)."
+    told = f"No gain is shown: calibration is not rejected (score test p = {p_value}, 500 rows)."
     assert found.verdict.startswith(told)
     drawn_from = found.with_sample(500, 4000)
-    assert f"(p = {p_value}, 500 of 4,000 rows)" in drawn_from.verdict
+    assert f"(score test p = {p_value}, 500 of 4,000 rows)" in drawn_from.verdict
     drawn_from.save(tmp_path / "a.json")
     assert vx.results.Recalibration.load(tmp_path / "a.json").verdict == drawn_from.verdict
     assert repr(drawn_from).count("From a random sample of 500 of 4,000 rows.") == 1

@@ -177,6 +177,8 @@ def score(
         card = card.with_skipped(summaries.skipped)
     if not (part or handle.shard):
         check_whole(card, handle.name)
+    if handle.followed:
+        card = card.of_followed()
     asked = None if rules is None else tuple(chosen)
     # A card that is kept must not keep very many rows in memory.
     small = not handle.whole or card.n_rows * card.n_classes <= _HELD

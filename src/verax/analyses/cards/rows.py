@@ -172,6 +172,11 @@ class MeasuredCard(CardSums):
         object.__setattr__(self, "_judge", judge)
         return self
 
+    def of_followed(self) -> Self:
+        """The same card, of rows judged at a horizon: it is not saved, because it cannot be merged."""
+        object.__setattr__(self, "_followed", True)
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle, without the rows."""
         return {name: value for name, value in vars(self).items() if name not in ("_measures", "_judge")}

@@ -29,6 +29,7 @@ from verax.inference.findings import Finding
 from verax.inference.intervals import Resampled, few_groups, with_ends
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import in_words
+from verax.inputs.handles import no_shards
 from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.metrics import HIGHER
 from verax.scores.registry import headline_rule, name_of
@@ -298,6 +299,8 @@ class Scorecard(CardTable, MaySkip):
         ids: Literal["keyed", "plain", "none"] | None = None,
     ) -> None:
         """Save the card, with the parts that were merged into it."""
+        if vars(self).get("_followed"):
+            raise no_shards()
         known = self.known_measures
         measures = {"measures": KnownMeasures(known, self.verdict).to_values()} if known else {}
         with storing_ids(ids):

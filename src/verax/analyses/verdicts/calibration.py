@@ -308,7 +308,7 @@ class _Judge:
         whole = self.evidence.whole
         expected = whole.expected_miscalibration
         sign = "≤" if whole.p_is_bound else "="
-        p = f"p {sign} {probability(whole.p_value)}"
+        p = f"overall test p {sign} {probability(whole.p_value)}"
         share = whole.miscalibration - (expected or 0.0)
         much = f", {percent(share / whole.score)} of the loss" if whole.score > 0 and share > 0 else ""
         text = f"{self._its} probabilities are miscalibrated ({p}{much}); the reliability curves show where."

@@ -141,7 +141,10 @@ class ShownRecalibration(Tabled, MaySkip):
         gain, p = self.gain, None
         if self._is_choice and not math.isnan(self.calibration_p):
             p = self.calibration_p
-            claim, text = Claim.HELPS, f"The forecasts are not calibrated (p {_p(p)}), and {self._takes()}."
+            claim, text = (
+                Claim.HELPS,
+                f"The forecasts are not calibrated ({_tested(p)}), and {self._takes()}.",
+            )
         else:
             claim = Claim.NO_GAIN
             if gain.share_interval.defined and gain.interval.defined:
@@ -200,9 +203,10 @@ class ShownRecalibration(Tabled, MaySkip):
             if self.n_groups is not None:
                 why = f"with {in_words(self.n_groups)} calibration cannot be tested"
         elif p > LEVEL:
-            why = f"calibration is not rejected (p {_p(p)}, {rows})"
+            why = f"calibration is not rejected ({_tested(p)}, {rows})"
         else:
-            why = f"the forecasts are miscalibrated (p {_p(p)}), but {rows} do not show that any method helps"
+            helps = f"{rows} do not show that any method helps"
+            why = f"the forecasts are miscalibrated ({_tested(p)}), but {helps}"
         closest = "None lowers the held-out loss."
         if best.gain.unseen_errors:
             right = f"all {rows} are right, so none shows what an error would cost"
@@ -294,9 +298,10 @@ def _gain(name: str) -> Callable[[Trial], Any]:
     return lambda trial: getattr(trial.gain, name)
 
 
-def _p(value: float) -> str:
-    text = probability(value)
-    return text if text.startswith("<") else f"= {text}"
+def _tested(p: float) -> str:
+    """The p-value with the name of its test: verdicts of calibration have others, one for each claim."""
+    text = probability(p)
+    return f"score test p {text if text.startswith('<') else f'= {text}'}"
 
 
 def _capital(text: str) -> str:
