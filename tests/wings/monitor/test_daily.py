@@ -510,3 +510,45 @@ def test_a_dry_run_counts_forecasts_and_outcomes(folder):
     pacsv.write_csv(table, folder / "known.csv")
     found = run("--outcomes", "known.csv", "--dry-run")
     assert found["dry_run"] == [{"file": "known.csv", "new_rows": 40, "known_rows": 0, "known": False}]
+
+
+# ---- what is forgotten ---------------------------------------------------------------------------------
+
+
+def test_names_are_forgotten_after_some_steps_and_nothing_is_counted_twice(folder):
+    for day in range(1, 9):
+        write(folder / f"{day}.csv", day)
+    typed = ["--time", "day", "--id", "case"]
+    run("1.csv", *typed, "--memory", "3")
+    sizes = []
+    for day in range(2, 7):
+        run(f"{day}.csv")
+        sizes.append(len(vx.Monitor.load("m.state")._state.pending.to_values()["known"]))
+    assert sizes == [120, 180, 180, 180, 180]
+    # Rows of remembered steps are left out; older ones are refused, because time does not go back.
+    for day, known in ((4, 60), (5, 60), (6, 60)):
+        (folder / "again.csv").write_text(Path(f"{day}.csv").read_text() + "\n")
+        assert run("again.csv")["known_rows"] == known
+    (folder / "again.csv").write_text(Path("2.csv").read_text() + "\n")
+    assert "must not go back" in refused("again.csv")
+    # It may change, and by default nothing is forgotten.
+    run("7.csv", "--memory", "100")
+    assert run("8.csv")["n_rows"] == 480
+    assert len(vx.Monitor.load("m.state")._state.pending.to_values()["known"]) == 300
+    assert "must be a whole number of at least 1" in refused("8.csv", "--memory", "0")
+
+
+def test_names_are_forgotten_in_python():
+    monitor, plain = vx.Monitor(0.5, memory=2), vx.Monitor(0.5)
+    for day in range(6):
+        for each in (monitor, plain):
+            y, p = rows(1 + day)
+            each.update(y, p, time=day, ids=100 * day + np.arange(60))
+        monitor = vx.Monitor.from_bytes(monitor.to_bytes())
+    assert monitor.settings.memory == 2
+    kept = [len(each._state.pending.to_values()["known"]) for each in (monitor, plain)]
+    assert kept[1] == 360
+    assert 120 <= kept[0] <= 180
+    assert monitor.evidence == plain.evidence
+    with pytest.raises(vx.InputError, match="`memory` must be a whole number of at least 1"):
+        vx.Monitor(memory=0)

@@ -167,7 +167,7 @@ def run_of(steps, folder):
 def test_the_task_of_airflow(place):
     (text,) = of_kind("python")
     given = {}
-    # The operator itself needs Airflow, which brings 150 packages: without it, its arguments are run.
+    # The operator itself needs Airflow, which brings 130 packages: without it, its arguments are run.
     operator = find_spec("airflow") is not None
     module, _, what = text.partition("\n\n")
     assert module == "from airflow.providers.standard.operators.bash import BashOperator"

@@ -124,6 +124,14 @@ def monitor(
             help="--alpha bounds: ever (default) or rate (per time step).",
         ),
     ] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option(
+            metavar="STEPS",
+            rich_help_panel="Fine points",
+            help="For how many time steps ids of rows are remembered; by default for ever. It may change.",
+        ),
+    ] = None,
     acknowledge: Annotated[
         str | None,
         typer.Option(
@@ -192,6 +200,7 @@ def monitor(
         "false_alarms": false_alarms,
         "period": None if period is None else options.number_or_text(period),
         "zone": zone,
+        "memory": memory,
     }
     settings = {name: value for name, value in given_settings.items() if value is not None}
     said = _said(reading)

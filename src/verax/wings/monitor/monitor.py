@@ -6,6 +6,7 @@ import getpass
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from threading import RLock
@@ -98,6 +99,9 @@ class Monitor(WithVerdict):
     zone : str, optional
         The time zone of the calendar, such as "Europe/Berlin", if times are in UTC. By default days begin
         at midnight of the times as they are.
+    memory : int, optional
+        For how many time steps names of rows are remembered, by which rows that come again are left out. By
+        default for ever; each takes 16 bytes of a saved state.
 
     See Also
     --------
@@ -140,6 +144,7 @@ class Monitor(WithVerdict):
         false_alarms: Literal["ever", "rate"] = "ever",
         period: Literal["hour", "day", "week"] | float | None = None,
         zone: str | None = None,
+        memory: int | None = None,
     ) -> None:
         # One thread takes in rows at a time.
         self._turn = RLock()
@@ -157,6 +162,7 @@ class Monitor(WithVerdict):
                 false_alarms=false_alarms,
                 period=period,
                 zone=zone,
+                memory=memory,
             )
         )
 
@@ -611,6 +617,12 @@ def user_name() -> str:
     except (OSError, KeyError, ImportError):
         # A container may run under a number without a name.
         return "unknown"
+
+
+def set_memory(monitor: Monitor, memory: int) -> None:
+    """Remember names of rows for another number of time steps from now on."""
+    check_count("memory", memory)
+    monitor._state.settings = replace(monitor._state.settings, memory=memory)
 
 
 def keep_reading(monitor: Monitor, said: Mapping[str, Any], time: str | None, state: Path) -> list[str]:

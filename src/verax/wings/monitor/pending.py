@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,8 @@ class Pending:
         self._former: dict[int, int] = {}
         # For late outcomes: their number, and the sums of lags, losses, products and squares.
         self._late = np.zeros(6)
+        # Time steps, each with the number of names that were known when it was taken in.
+        self._marks: list[tuple[int, int]] = []
 
     @property
     def n(self) -> int:
@@ -259,6 +261,17 @@ class Pending:
                 "were forecast before",
             )
         self._rows |= {name: row for name, row in zip(names, rows, strict=True) if name not in self._rows}
+
+    def forget(self, step: int, memory: int | None) -> None:
+        """Forget the names of rows that were noted before the last `memory` of so far `step` time steps."""
+        if self._marks and self._marks[-1][0] == step:
+            self._marks.pop()
+        self._marks.append((step, len(self._known)))
+        if memory is None:
+            return
+        old = max([n for noted, n in self._marks if noted <= step - memory], default=0)
+        self._known = dict(islice(self._known.items(), old, None))
+        self._marks = [(noted, n - old) for noted, n in self._marks if noted > step - memory]
 
     def name_outcomes(self, classes: Sequence[Hashable]) -> None:
         """Know outcomes, which were positions so far, by the names of their classes."""
@@ -392,6 +405,7 @@ class Pending:
             "former": np.array(list(self._former), np.uint64),
             "former_outcomes": np.array(list(self._former.values()), np.uint64),
             "late": self._late,
+            "marks": np.array(self._marks, np.int64).reshape(-1, 2),
         }
 
     @classmethod
@@ -413,6 +427,8 @@ class Pending:
         else:
             pending._former = known
         pending._late = np.asarray(values["late"], float).reshape(6)
+        marks = np.asarray(values.get("marks", ()), np.int64).reshape(-1, 2).tolist()
+        pending._marks = [(step, n) for step, n in marks]
         return pending
 
 

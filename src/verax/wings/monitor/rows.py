@@ -80,6 +80,7 @@ def take_in(state: State, steps: Breakdown) -> None:
         check_times(steps, last)
     for time in in_order(steps):
         state.take(time, steps[time])
+    state.pending.forget(len(state.periods), state.settings.memory)
 
 
 def update(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.loading import load_card
-from verax.common.checks import check_choice, check_flag, check_number
+from verax.common.checks import check_choice, check_count, check_flag, check_number
 from verax.errors import InputError, Remedy, join, passing
 from verax.inference.sequences import upper_mean
 from verax.inputs.arrays import Floats
@@ -85,7 +85,7 @@ class Settings:
         The baseline mean loss; if estimated, its upper bound.
     level : float
         `alpha` minus the error of the reference.
-    tolerance, alpha, ordered, unit, by, false_alarms, period, zone
+    tolerance, alpha, ordered, unit, by, false_alarms, period, zone, memory
         As in `Monitor`.
     cautions : tuple of str
         Cautions of the reference's card.
@@ -102,6 +102,7 @@ class Settings:
     false_alarms: FalseAlarms
     period: str | float | None = None
     zone: str | None = None
+    memory: int | None = None
     cautions: tuple[str, ...] = ()
 
     @classmethod
@@ -118,10 +119,13 @@ class Settings:
         false_alarms: FalseAlarms,
         period: str | float | None = None,
         zone: str | None = None,
+        memory: int | None = None,
     ) -> Settings:
         """Settings from the arguments of `Monitor`."""
         check_choice("unit", unit, (None, "row", "group", "time"))
         check_choice("false_alarms", false_alarms, ("ever", "rate"))
+        if memory is not None:
+            check_count("memory", memory)
         settings = cls(
             parse(rule) if rule is not None else headline_rule(ordered=ordered),
             None,
@@ -136,6 +140,7 @@ class Settings:
             false_alarms,
             checked_period(period),
             checked_zone(zone),
+            memory,
         )
         return settings.with_reference(reference)
 

@@ -31,6 +31,7 @@ from verax.wings.monitor.monitor import (
     name_classes,
     observe_new,
     rows_in,
+    set_memory,
     waits,
 )
 
@@ -116,6 +117,8 @@ class MonitorRun:
         reads : bool
             Whether files are to be read.
         """
+        settings = dict(settings)
+        memory = settings.pop("memory", None)
         if why is not None:
             watch, settings = _acknowledged(state, settings, why)
         elif state.exists():
@@ -123,6 +126,8 @@ class MonitorRun:
         else:
             watch = Monitor(**settings)
         _check_settings(watch, settings, state)
+        if memory is not None:
+            set_memory(watch, memory)
         if not reads:
             return cls(watch, Reading(), "", watch.n_rows)
         changed = keep_reading(watch, said, time, state)
