@@ -18,6 +18,7 @@ import pytest
 
 import verax as vx
 from commandline import process, verax
+from verax.common.packing import dump, load
 from verax.inputs.reading import Reading
 from verax.wings.monitor.kept import MAY_CHANGE, KeptReading, kept_reading
 from verax.wings.monitor.monitor import begin_telling, end_telling
@@ -134,6 +135,21 @@ def test_every_option_of_reading_that_may_change_is_one():
     kept, lines = kept_reading(None, {"target": "y", "by": ("site",), "ordered": True}, "day", "m.state")
     assert (kept.time, kept.reading.given(), lines) == ("day", {"target": "y"}, [])
     assert KeptReading.from_values(kept.to_values()) == kept
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [{"outcomes": "/etc/passwd"}, {"target": "https://example.org/y.csv"}, {"weights": "w.npy"}, {"x": 1}],
+    ids=str,
+)
+def test_a_state_of_somebody_else_names_no_file_to_read(folder, reading):
+    run("1.csv", *DAY)
+    content = load((folder / "m.state").read_bytes(), "monitor", version=3)
+    content["kept"] = {"reading": reading, "time": "day"}
+    (folder / "m.state").write_bytes(dump("monitor", content, version=3))
+    said = refused("2.csv")
+    assert "m.state" in said
+    assert "must be bytes that verax wrote" in said
 
 
 def test_the_first_run_must_state_the_time_and_others_need_not(folder):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from verax.errors import InputError, show
-from verax.inputs.reading import Reading, flag_of
+from verax.inputs.reading import Reading, flag_of, named_columns
 
 # How a file is written may change from one day to the next; what is watched may not.
 MAY_CHANGE = (
@@ -54,7 +54,16 @@ class KeptReading:
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> KeptReading:
         """The stored fields."""
-        return cls(Reading.of(None, dict(values["reading"])), str(values["time"]))
+        reading = Reading.of(None, dict(values["reading"]))
+        if any("://" in text or text.endswith(".npy") for text in _texts(reading)) or reading.outcomes:
+            # A state that somebody else wrote must not name what is read.
+            raise ValueError("names a file")
+        return cls(reading, str(values["time"]))
+
+
+def _texts(reading: Reading) -> list[str]:
+    """The columns that could be files of arrays."""
+    return [text for text in (reading.target, reading.weights, *named_columns(reading.groups)) if text]
 
 
 def kept_reading(
