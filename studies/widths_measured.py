@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from measured import kept as coverage_kept
+
 RESULTS = Path(__file__).parent / "results" / "widths.csv"
 COLUMNS = (
     "design", "family", "what", "samples", "coverage", "error", "below", "above", "width", "width_error",
@@ -93,7 +95,49 @@ def picture(family: str) -> str:
     return f"widths-{family.replace(' ', '-')}.png"
 
 
+# What is asked of answers, and the claims of the study of coverage that tell it; the others are in percent.
+_ALIKE = "20 groups of 250 (equal), share"
+ANSWERS = {
+    "20 hospitals that are alike, 5,000 rows, 98.7 % right: width": f"groups: width, {_ALIKE} 0.987",
+    "the same, 80 % right: width": f"groups: width, {_ALIKE} 0.8",
+    "1 or 2 wrong rows in 14 or 20 groups: lower limit": "gates: lower limit",
+    "a gate below the true share, groups that are alike: passed": "gates: passed above",
+    "a gate at the true share: passed": "gates: passed at the bound",
+    "shares near 1 without groups: true share above": "shares of rows: true share above",
+    "`sensitivity>=0.9` in 8 to 15 hospitals: found": "a threshold is found, hospitals",
+    "the same: the promise is kept": "promise is kept, hospitals",
+    "all subgroups shifted: found": "subgroups: all shifted are found",
+    "one or half of the subgroups off: all are said to be": "subgroups: all are said to be off",
+    "subgroups: any false claim at 5 %": "subgroups: any false claim at 5 %",
+    "rare events over groups: 99th percentile of width": "means of losses: 99th percentile of width",
+    "series with seasons, equal models: false leads": "seasons: size",
+    "conformal sets, weights: coverage within the range": "conformal range: weights",
+    "conformal sets, ties: coverage within the range": "conformal range: ties",
+}
+
+
+def answers() -> str:
+    """How sure and how wide answers are: of each kind the least and the greatest of what was measured."""
+    table = ["| question | designs | least | greatest | command |", "| --- | ---: | ---: | ---: | --- |"]
+    for what, name in ANSWERS.items():
+        own = sorted((row for row in coverage_kept().values() if name in row["claim"]), key=_value)
+        ends = " | ".join(_told(row, wide="width" in name) for row in (own[0], own[-1]))
+        table.append(f"| {what} | {len(own)} | {ends} | `covering.py '{name}'` |")
+    return "\n".join(table)
+
+
+def _value(row: dict[str, str]) -> float:
+    return float(row["measured"])
+
+
+def _told(row: dict[str, str], *, wide: bool) -> str:
+    """A number with its Monte Carlo error: in percent, or times the width of the interval that knows."""
+    value, error = _value(row), float(row["error"])
+    return f"{value / 100:.2f} ± {error / 100:.2f}" if wide else f"{value:.1f} ± {error:.1f} %"
+
+
 def tables() -> dict[str, str]:
     """The tables and figures of the page, by their names."""
     rows = kept()
-    return {"summary": summary(rows), "figures": pictures(rows), "worst": worst(rows)}
+    own = {"summary": summary(rows), "figures": pictures(rows), "worst": worst(rows)}
+    return {**own, "answers": answers()}

@@ -149,6 +149,7 @@ class Choosing(Deciding):
             point = vx.operating_points(
                 y, models["a"], threshold=self.aim, costs=self.costs, seed=i, **own
             ).points[0]
+            found.setdefault("answer", []).append(not np.isnan(point.threshold))
             if np.isnan(point.threshold):
                 continue
             truth = self.at(point.threshold)
@@ -210,6 +211,21 @@ def claims_of_choices() -> None:
         "cost, 200 rows": Choosing(0.0, 200, aim="cost", costs=((0, 1), (5, 0))),
         "ppv>=0.7, 500 rows": Choosing(-1.0, 500, aim="ppv>=0.7"),
     }
+    hospitals = {
+        "hospitals, 8 with 1800 rows in all": Choosing(-0.5, 1800, groups=8, aim=reach),
+        "hospitals, 11 with 3000 rows in all": Choosing(-1.5, 3000, groups=11, aim=reach),
+        "hospitals, 15 with 1500 rows in all": Choosing(0.0, 1500, groups=15, aim=reach),
+    }
+    for label, design in hospitals.items():
+        for what, low in {"answer": 0.6, "promise": 0.94}.items():
+
+            def kept(
+                replications: int, seed: int, design: Choosing = design, what: str = what
+            ) -> tuple[float, float]:
+                return share_of(design.hits(replications, seed).get(what, []))
+
+            told = "a threshold is found" if what == "answer" else "promise is kept"
+            claim(f"chosen thresholds: {told}, {label}", low, 1.0, kept, 400)
     kinds = ("sensitivity", "specificity", "ppv", "youden", "f1")
     for designs, names in ((promises, ("promise", *kinds)), (best, kinds)):
         for label, design in designs.items():

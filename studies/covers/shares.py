@@ -164,6 +164,15 @@ SITES = [
     Sites(0.95, 0.0, 14, 70, weighted=True),
     Sites(0.8, 0.6, 60, 4),
     Sites(0.95, 0.6, 60, 4, "skewed"),
+    Sites(0.987, 0.0, 20, 250),
+    Sites(0.8, 0.0, 20, 250),
+]
+# Gates: the bound, what is true, and how often the gate should be passed.
+GATES = [
+    (0.98, Sites(0.99, 0.0, 12, 1000), (0.95, 1.0)),
+    (0.97, Sites(0.985, 0.0, 15, 700, "skewed"), (0.8, 1.0)),
+    (0.98, Sites(0.98, 0.0, 12, 1000), (0.0, 0.025)),
+    (0.9, Sites(0.9, 0.05, 10, 400, "skewed"), (0.0, 0.025)),
 ]
 # What the interval does not hold for: rows of a group that resemble each other by more than is assumed.
 BEYOND = [Sites(0.9, 0.45, 12, 150), Sites(0.96, 0.35, 24, 200, law="logit")]
@@ -183,6 +192,43 @@ for design in SITES:
     claim(f"shares over groups: width, {design}", 0.95, 2.0, of_sites(design, "width"), 2000)
 for design in BEYOND:
     claim(f"shares over groups: too alike, {design}", 0.8, 0.97, of_sites(design, "coverage"), 2000)
+
+
+def passes(bound: float, design: Sites) -> Measure:
+    """How often a gate is passed: whether the lower limit of a share that gates take exceeds a bound."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        size, hits = in_groups(design.groups, design.mean, design.sizes).astype(float), []
+        for i in range(replications):
+            rng = np.random.default_rng([seed, i])
+            right = rng.binomial(size.astype(int), design.of_sites(rng)).astype(float)
+            known = ShareEstimate.over_groups([(right, size)], float(size.sum()), design.groups)
+            hits.append(known.guaranteed(0.95).low > bound)
+        return share_of(hits)
+
+    return measure
+
+
+for bound, design, wanted in GATES:
+    where = "at the bound" if design.share == bound else f"above {bound:g}"
+    claim(f"gates: passed {where}, {design}", *wanted, passes(bound, design), 1000)
+
+
+def lower_end(wrong: int, size: int, groups: int) -> Measure:
+    """The lower limit where all of these rows are wrong in one group, and none elsewhere."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        del replications, seed
+        sizes = np.full(groups, size // groups, float)
+        sizes[: size % groups] += 1
+        right = sizes - wrong * (np.arange(groups) == 0)
+        return ShareEstimate.over_groups([(right, sizes)], float(size), groups).interval(0.95).low, 0.0
+
+    return measure
+
+
+claim("gates: lower limit, 1 of 4,916 rows in 20 groups is wrong", 0.97, 1.0, lower_end(1, 4916, 20), 1)
+claim("gates: lower limit, 2 of 3,100 rows in 14 groups are wrong", 0.95, 1.0, lower_end(2, 3100, 14), 1)
 
 # Where a quarter of a group may be unlike all that were seen; with sites of a kind that is often not seen.
 UNSEEN = [
@@ -316,6 +362,27 @@ def of_losses(design: Losses, what: str) -> Measure:
     return measure
 
 
+def widest(design: Losses) -> Measure:
+    """The 99th percentile of widths, over that of the interval that knows the variance."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        share, low, high = design.samples(replications, seed).T
+        widths = (high - low) / (ORACLE * share.std(ddof=1))
+        rng = np.random.default_rng(seed)
+        again = [np.quantile(rng.choice(widths, len(widths)), 0.99) for _ in range(200)]
+        return float(np.quantile(widths, 0.99)), float(np.std(again))
+
+    return measure
+
+
+# Rare events over groups, whose losses are sums of a few rows.
+RARE = [
+    Losses("brier", -4.0, 2000, 11, 0.3),
+    Losses("log_score", -4.0, 2000, 11, 0.3),
+    Losses("log_score", -4.5, 5000, 24, 0.0),
+]
+for losses in RARE:
+    claim(f"means of losses: 99th percentile of width, {losses}", 1.0, 4.0, widest(losses), 400)
 for losses in LOSSES:
     claim(f"means of losses: coverage, {losses}", 0.92, 0.98, of_losses(losses, "coverage"), 1000)
     claim(f"means of losses: width, {losses}", 0.95, 1.6, of_losses(losses, "width"), 1000)
