@@ -45,12 +45,12 @@ class _Graded(Form):
         return GradeReader.of(table, options)
 
     def endings(self) -> tuple[str, ...]:
-        from verax.wings.evals.reading.containers import EVAL
+        from verax.wings.evals.reading.inspect_files import EVAL
 
         return (EVAL,)
 
     def records(self, path: Path) -> RecordStream | None:
-        from verax.wings.evals.reading.containers import samples_of
+        from verax.wings.evals.reading.inspect_files import samples_of
 
         samples = samples_of(path)
         return None if samples is None else RecordStream(str(path), "sample", enumerate(samples))

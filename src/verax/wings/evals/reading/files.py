@@ -21,6 +21,7 @@ from verax.files.two_models import SameRows
 from verax.inputs.arrays import Array, Floats
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.texts import number_of
+from verax.wings.evals.reading.graded import RIGHT, WRONG
 from verax.wings.evals.reading.repeats import found_repeats, may_matter
 from verax.wings.evals.reading.table import EvalLog, logs_named, read_log
 
@@ -30,9 +31,6 @@ _CONFIDENCES = ("confidence", "conf")
 # What columns are called that tell what was asked and answered.
 _GOLD = ("gold", "target", "correct_answer")
 _ABOUT = ("question", "prompt", "problem", "query", "answer", *_GOLD)
-# Texts that are grades.
-_RIGHT = ("true", "correct", "right", "yes", "pass")
-_WRONG = ("false", "incorrect", "wrong", "no", "fail")
 # Reasons for missing grades that are shown, and models that an error names.
 _SHOWN = 3
 
@@ -250,20 +248,24 @@ def read_graded(
     if questions:
         about = [column for column in table.column_names if column.casefold() in _ABOUT]
         answers = replace(answers, about={column: _labels(table[column].to_pylist()) for column in about})
-    if log is None:
-        return answers
-    # The number of answers that were not graded is said of all files in the same way.
+    return answers if log is None else replace(answers, model=log.model, origin=_origin(log))
+
+
+def _origin(log: EvalLog) -> tuple[str, ...]:
+    """How a log was read. The number of answers that were not graded is said of all files in the same way."""
     notes = [note.removesuffix(".") for note in log.notes if not note.startswith("Answers not graded")]
-    return replace(answers, model=log.model, origin=(*log.taken, *(f"note: {note}" for note in notes)))
+    return (*log.taken, *(f"note: {note}" for note in notes))
 
 
 def read_stacked(
     path: Files, columns: GradeColumns, request: Reading | None = None
 ) -> dict[str, GradedAnswers]:
     """The graded answers of each model of a file that has a column of models."""
-    table, columns, name, _ = _table(path, columns, request, named=True)
+    table, columns, name, log = _table(path, columns, request, named=True)
     skip = request is not None and request.invalid == "skip"
     answers = graded_of(table, columns, name, skip=skip)
+    if log is not None:
+        answers = replace(answers, origin=_origin(log))
     models = table[columns.model].to_pylist()
     if None in models:
         raise InputError(
@@ -288,7 +290,7 @@ def _table(
 ) -> tuple[Any, GradeColumns, str, EvalLog | None]:
     """The rows of files, which column is what, what they are called, and the log if they are one."""
     if logs_named(path):
-        log = read_log(path, grade=columns.grade, questions=questions)
+        log = read_log(path, grade=columns.grade, questions=questions, stacked=columns.model is not None)
         known: dict[str, Any] = {name: name for name in ("epoch", "status") if getattr(columns, name) is None}
         several = log.table["task"].null_count == 0
         if several and columns.task is None and len(log.table["task"].unique()) > 1:
@@ -426,7 +428,7 @@ def _grades(cells: Sequence[Any], column: str, name: str) -> Floats:
         if text is None or text == "":
             continue
         if isinstance(text, str):
-            text = 1.0 if text in _RIGHT else 0.0 if text in _WRONG else text
+            text = 1.0 if text in RIGHT else 0.0 if text in WRONG else text
         try:
             grades[row] = float(text)
         except (TypeError, ValueError):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+import json
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from verax.analyses.comparison.ungraded import OF_MODEL, OF_OTHERS
 from verax.inputs.records.record import mapping, sequence
+
+if TYPE_CHECKING:
+    from verax.wings.evals.reading.look import Look
 
 # What may become of an answer, whether or not it has a grade.
 STATUSES = (*OF_OTHERS, *OF_MODEL)
@@ -25,10 +30,10 @@ class Graded:
     ----------
     id : str
         The question.
-    grades : Mapping of str to float or None
-        The grade by each metric or scorer of the log; None if it has none.
+    grades : Mapping of str to float, str or None
+        The grade by each metric or scorer of the log: a number, a text that is none, or None without any.
     main : str or None
-        The metric that the log names first; None if the caller must choose.
+        The metric that the log names first; None if the caller must choose among several.
     answer, gold : str or None
         The answer given, and the right one.
     confidence : float or None
@@ -44,17 +49,16 @@ class Graded:
         A value that tells questions with the same id apart.
     about : dict
         Further fields, such as the metadata of the question.
-    by_metric : dict
-        Answer, confidence and status by metric, if they depend on it: metrics may choose by different
-        numbers, or read different parts of a text.
     of_all : tuple of str
         Metrics of all answers together, without a number for a single one.
     unread : bool
         Whether the log states a confidence without a number.
+    model, prompt : str or None
+        The model, and the prompt that asked it, if records name them.
     """
 
     id: str
-    grades: Mapping[str, float | None]
+    grades: Mapping[str, float | str | None]
     main: str | None = None
     answer: str | None = None
     gold: str | None = None
@@ -63,30 +67,71 @@ class Graded:
     epoch: int | None = None
     task: str | None = None
     same: Hashable = None
-    about: dict[str, Any] = field(default_factory=dict)
-    by_metric: dict[str, tuple[str | None, float | None, str | None]] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
     of_all: tuple[str, ...] = ()
     unread: bool = False
+    model: str | None = None
+    prompt: str | None = None
 
 
 @dataclass(frozen=True)
-class LogShape:
+class LogFormat:
     """One kind of evaluation log.
 
     Attributes
     ----------
     name, what : str
         Its name, and its description in words.
+    found : callable
+        Tells by a look at its beginning whether a file is of this kind.
+    opens : callable
+        Opens a file.
     fits : callable
         Tells by its fields whether a record is of this kind.
     read : callable
         Reads a record; raises `RecordError`.
+    read_by : callable or None
+        Reads a record by a metric, where answer, confidence and status depend on it.
+    filters : bool
+        Whether several records may grade one answer, by different metrics.
     """
 
     name: str
     what: str
+    found: Callable[[Look], bool]
+    opens: Callable[[Path], LogRecords]
     fits: Callable[[Any], bool]
     read: Callable[[Any], Graded]
+    read_by: Callable[[Any, str], Graded] | None = None
+    filters: bool = False
+
+
+@dataclass(frozen=True)
+class LogRecords:
+    """The answers of one file.
+
+    Attributes
+    ----------
+    source, word : str
+        The file, and what its records are called in messages.
+    format : LogFormat
+        The kind of log.
+    records : iterable
+        Every record with its number.
+    model, task, main : str or None
+        The model, the task and the metric that the log names.
+    notes : sequence of str
+        What a reader of results should know: a sentence each. Reading may add to them.
+    """
+
+    source: str
+    word: str
+    format: LogFormat
+    records: Iterable[tuple[int, Any]]
+    model: str | None = None
+    task: str | None = None
+    main: str | None = None
+    notes: Sequence[str] = ()
 
 
 def number_or_none(value: Any) -> float | None:
@@ -98,6 +143,63 @@ def number_or_none(value: Any) -> float | None:
     if isinstance(value, (bool, int, float)) and value == value and abs(value) <= 1e300:
         return float(value)
     return None
+
+
+# Texts that are grades.
+RIGHT = ("true", "correct", "right", "yes", "pass")
+WRONG = ("false", "incorrect", "wrong", "no", "fail")
+
+
+def grade_of(value: Any) -> float | str | None:
+    """A grade: a number, or the text of one, or that of right or wrong; another text stays what it is.
+
+    >>> [grade_of(v) for v in (True, "0.5", "Yes", "fail", "nan", "", None, " good", [1])]
+    [1.0, 0.5, 1.0, 0.0, None, None, None, 'good', None]
+    """
+    if not isinstance(value, str):
+        return number_or_none(value)
+    text = value.strip()
+    known = text.casefold()
+    if known in RIGHT or known in WRONG:
+        return float(known in RIGHT)
+    try:
+        return number_or_none(float(text))
+    except ValueError:
+        return text or None
+
+
+def json_text(value: Any) -> str | None:
+    """A text as it is, anything else as JSON, whose keys are sorted; None for nothing.
+
+    >>> json_text("1+1"), json_text({"b": 1, "a": [2]}), json_text(None)
+    ('1+1', '{"a": [2], "b": 1}', None)
+    """
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def name_or_none(value: Any) -> str | None:
+    """A text that is a name; None for anything else, and for an empty one."""
+    return value if isinstance(value, str) and value else None
+
+
+def is_blank(text: Any) -> bool:
+    """Whether an answer is an empty text."""
+    return isinstance(text, str) and not text.strip()
+
+
+# Longer texts are not labels of groups.
+LONGEST = 500
+
+
+def labels_in(fields: Any, prefix: str = "") -> dict[str, Any]:
+    """The fields of metadata that may be labels, by name."""
+    return {
+        name: value
+        for name, value in flat_fields(fields, prefix)
+        if type(value) is not str or len(value) <= LONGEST
+    }
 
 
 def epoch_of(value: Any, *, first: int) -> int | None:
@@ -129,9 +231,12 @@ def flat_fields(fields: Any, prefix: str = "", depth: int = _DEPTH) -> Iterator[
 
 
 # Fields that may hold the question, in order of preference.
-_FIELDS = ("question", "problem", "query", "prompt", "input", "text", "goal", "ctx", "sentence")
+_FIELDS = (
+    *("question", "problem", "query", "prompt", "input", "user_input", "text", "goal", "ctx", "sentence"),
+    *("inputs.question", "inputs.input", "inputs"),
+)
 # Fields that may hold those fields.
-_WITHIN = ("doc", "instance", "state", "request", "body")
+_WITHIN = ("doc", "instance", "state", "request", "inputs", "vars", "datasource_item", "body")
 # Texts are cut to this many characters; the end is kept, because examples come before the question.
 _LONGEST = 200
 
@@ -145,8 +250,11 @@ def question_text(record: Any) -> str | None:
     'Which planet?'
     """
     text = _text_in(mapping(record))
-    if text is None:
-        return None
+    return None if text is None else shortened(text)
+
+
+def shortened(text: str) -> str:
+    """A text on one line, whose end is kept."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else "..." + line[3 - _LONGEST :]
 
@@ -170,7 +278,7 @@ def _text_of(value: Any) -> str | None:
     if isinstance(value, str):
         return value.strip() or None
     if isinstance(value, Mapping):
-        return _text_of(value.get("text"))
+        return _text_of(value.get("text", value.get("raw")))
     messages = [mapping(item) for item in sequence(value)]
     from_user = [message for message in messages if message.get("role") == "user"]
     if not from_user:

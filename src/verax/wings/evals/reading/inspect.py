@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from verax.errors import Remedy, show
@@ -11,9 +11,7 @@ from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shap
 from verax.inputs.records.responses import answer_text_in, generated_texts, n_samples, read_chat
 from verax.inputs.records.texts import number_of
 from verax.wings.evals.reading.graded import (
-    UNSCORED,
     Graded,
-    LogShape,
     epoch_of,
     flat_fields,
     number_or_none,
@@ -35,8 +33,8 @@ def is_sample(record: Any) -> bool:
     return known and ("scores" in fields or "score" in fields or "output" in fields)
 
 
-def _number(value: Any) -> float | None:
-    """A score as a number, converted as in Inspect; None for other texts, and for NaN, which is no score."""
+def _number(value: Any) -> float | str | None:
+    """A score as a number, converted as in Inspect; other texts as they are; None for NaN."""
     if not isinstance(value, str):
         return number_or_none(value)
     if value in _VALUES:
@@ -46,7 +44,7 @@ def _number(value: Any) -> float | None:
     try:
         return number_or_none(float(value))
     except ValueError:
-        return None
+        return value
 
 
 def _scores(record: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
@@ -57,9 +55,9 @@ def _scores(record: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
     return {name if type(name) is str else str(name): mapping(score) for name, score in scores.items()}
 
 
-def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
+def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | str | None]:
     """A number per scorer, or per name if a scorer gives several."""
-    grades: dict[str, float | None] = {}
+    grades: dict[str, float | str | None] = {}
     for name, score in scores.items():
         value = score.get("value")
         if isinstance(value, Mapping):
@@ -121,17 +119,16 @@ def _check_letters(record: Mapping[Any, Any]) -> None:
             )
 
 
-def _answer_by(
-    record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]], grades: Mapping[str, float | None]
-) -> tuple[str | None, float | None, str | None]:
-    """Answer, confidence and status by these scorers, each by the first that has it."""
-    answer = next((text for score in scores.values() if (text := score.get("answer")) is not None), None)
-    stated = next((told for score in scores.values() if (told := _stated(score)) is not None), None)
-    confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
-    status = _status(record, scores)
-    if status is None and not any(value is not None for value in grades.values()):
-        status = UNSCORED
-    return answer if type(answer) is str else text_or_none(answer), confidence, status
+def _first(scores: Mapping[str, Mapping[Any, Any]], of: Callable[[Mapping[Any, Any]], Any]) -> Any:
+    """What the first scorer has that has it."""
+    return next((value for score in scores.values() if (value := of(score)) is not None), None)
+
+
+def _scorer_of(metric: str | None, scores: Mapping[str, Any]) -> str | None:
+    """The scorer that a metric is of, where there are several; None without one."""
+    if metric is None or len(scores) < 2:
+        return None
+    return metric if metric in scores else next((s for s in scores if metric.startswith(f"{s}.")), None)
 
 
 def _stated(score: Mapping[Any, Any]) -> Any:
@@ -140,33 +137,26 @@ def _stated(score: Mapping[Any, Any]) -> Any:
     return about.get("confidence") if type(about) is dict else None
 
 
-def read_sample(record: Any) -> Graded:
-    """Read the grades, the answer and the status of a sample."""
+def read_sample(record: Any, metric: str | None = None) -> Graded:
+    """Read the grades of a sample; answer, confidence and status are those of a metric's scorer first."""
     _check_letters(record)
     scores = _scores(record)
     grades = _grades(scores)
-    answer, confidence, status = _answer_by(record, scores, grades)
-    by_metric: dict[str, Any] = {}
-    for name, score in scores.items() if len(scores) > 1 else ():
-        graded = _grades({name: score})
-        its_answer, its_confidence, its_status = _answer_by(record, {name: score}, graded)
-        its_answer = answer if its_answer is None else its_answer
-        its_confidence = confidence if its_confidence is None else its_confidence
-        by_metric |= dict.fromkeys(graded, (its_answer, its_confidence, its_status))
+    scorer = _scorer_of(metric, scores)
+    ordered = scores if scorer is None else {scorer: scores[scorer], **scores}
+    answer, stated = _first(ordered, lambda score: score.get("answer")), _first(ordered, _stated)
+    confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
     metadata, target = record.get("metadata"), record.get("target")
     return Graded(
         str(record["id"]),
         grades,
         next(iter(grades), None),
-        answer,
+        answer if type(answer) is str else text_or_none(answer),
         target if type(target) is str else text_or_none(target),
         confidence,
-        status,
+        _status(record, scores if scorer is None else {scorer: scores[scorer]}),
         epoch_of(record["epoch"], first=1),
-        None,
-        None,
-        dict(flat_fields(metadata)) if metadata else {},
-        by_metric,
+        about=dict(flat_fields(metadata)) if metadata else {},
         unread=confidence is None and any(isinstance(_stated(score), str) for score in scores.values()),
     )
 
@@ -189,7 +179,6 @@ def _outcome_of(_: Listed, target: Any) -> Any:
     return target
 
 
-INSPECT = LogShape("inspect", "an Inspect log", is_sample, read_sample)
 INSPECT_TOKENS = Shape(
     "inspect",
     "tokens of an Inspect log with top_logprobs",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from verax.common.paths import Files
 from verax.errors import InputError, Remedy, passing, show
 from verax.inputs.reading import Reading
-from verax.wings.evals.reading.files import GradeColumns, GradedAnswers, read_graded, read_stacked
+from verax.wings.evals.reading.files import GradeColumns, GradedAnswers, is_log, read_graded, read_stacked
 
 # The metrics of logs that choose by log-likelihoods per character.
 _PER_LENGTH = ("acc_norm", "acc_per_char")
@@ -44,6 +45,12 @@ def read_each(paths: Mapping[str, Files], reading: Reading) -> dict[str, GradedA
     """The answers of each model, of files of their own or stacked in one."""
     _check(reading)
     columns = GradeColumns.of(reading)
+    if reading.model_column is None and len(paths) == 1:
+        ((name, path),) = paths.items()
+        if is_log(path) is not None:
+            # Tools that compare models write them into one file.
+            stacked = read_stacked(path, replace(columns, model="model"), reading)
+            return stacked if len(stacked) > 1 else {name: next(iter(stacked.values()))}
     if reading.model_column is None:
         return {name: read_graded(path, columns, reading, named=True) for name, path in paths.items()}
     if len(paths) > 1:

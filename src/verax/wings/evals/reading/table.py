@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +15,25 @@ import pyarrow as pa
 from verax.common.paths import files_named
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.records.record import RecordError
-from verax.wings.evals.reading.containers import LogRecords, kind_of_log, open_log
-from verax.wings.evals.reading.graded import STATUSES, UNSCORED, Graded, question_text
+from verax.wings.evals.reading.formats import KNOWN, format_of_log
+from verax.wings.evals.reading.graded import (
+    STATUSES,
+    UNSCORED,
+    Graded,
+    LogFormat,
+    LogRecords,
+    question_text,
+    shortened,
+)
+from verax.wings.evals.reading.helm import HELM
+from verax.wings.evals.reading.means import MEANS
 
 # The columns that every log has; those after them are its metrics and the metadata of its questions.
 COLUMNS = ("id", "model", "task", "epoch", "grade", "answer", "confidence", "gold", "status")
+# Those that are read of each answer; the prompt is part of the name of the model where there are several.
+_READ = ("id", "answer", "gold", "confidence", "status", "model", "prompt", "task", "epoch")
+# Metrics that an error offers.
+_OFFERED = 4
 _TYPES = {"epoch": pa.int64(), "grade": pa.float64(), "confidence": pa.float64()}
 
 
@@ -32,7 +46,7 @@ class EvalLog:
     path : str
         What the files are called together.
     shape : str
-        The kind of log: inspect, lm-eval, olmes, helm or openai-evals.
+        The kind of log, such as inspect, lm-eval or promptfoo.
     table : pyarrow.Table
         A row per answer with the columns id, model, task, epoch, grade, answer, confidence, gold and status,
         one per metric and one per field of metadata. `grade` is missing where the log has none. `status` is
@@ -72,64 +86,127 @@ class EvalLog:
     notes: tuple[str, ...]
 
 
+# A row that is told apart from all others: its model, prompt, task, question and epoch.
+_Key = tuple[str | None, str | None, str | None, str, int]
+
+
+class _Columns(dict[str, list[Any]]):
+    """Columns by name, in which rows have gaps."""
+
+    def put(self, row: int, values: Mapping[str, Any]) -> None:
+        """Fill in the values of a row, of which no later one has been filled in."""
+        for name, value in values.items():
+            column = self.get(name)
+            if column is None:
+                column = self[name] = []
+            if len(column) < row:
+                column.extend([None] * (row - len(column)))
+            column.append(value)
+
+    def at(self, name: str, row: int) -> Any:
+        """A value; None in a gap."""
+        column = self.get(name, ())
+        return column[row] if row < len(column) else None
+
+    def cut(self, n: int) -> None:
+        """Leave the first rows."""
+        for column in self.values():
+            del column[n:]
+
+
 @dataclass
 class _Rows:
-    """Answers as they are read, each with its log, its task and which repeat of the question it is."""
+    """Answers as they are read, in columns, each with its log and which repeat of the question it is."""
 
-    answers: list[Graded] = field(default_factory=list)
+    fixed: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _READ})
     logs: list[LogRecords] = field(default_factory=list)
-    tasks: list[str | None] = field(default_factory=list)
-    epochs: list[int] = field(default_factory=list)
-    graded_by: list[str | None] = field(default_factory=list)
+    same: list[Any] = field(default_factory=list)
+    metrics: _Columns = field(default_factory=_Columns)
+    about: _Columns = field(default_factory=_Columns)
+    grades: list[Any] = field(default_factory=list)
+    graded_by: dict[str, None] = field(default_factory=dict)
     of_all: dict[str, None] = field(default_factory=dict)
-    metrics: dict[str, None] = field(default_factory=dict)
-    _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    other_texts: Counter[str] = field(default_factory=Counter)
+    n_unread: int = 0
+    _places: dict[_Key, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.answers)
+        return len(self.logs)
 
-    def add(self, answer: Graded, log: LogRecords, number: int) -> None:
+    def add(self, answer: Graded, log: LogRecords, number: int, metric: str | None) -> None:
         """Add an answer; that of another filter adds its metrics to the row of the question."""
-        task = answer.task or log.task
+        model, task = answer.model or log.model, answer.task or log.task
         epoch = answer.epoch or 1
-        place = self._places.get((log.model, task, answer.id, epoch))
-        while place is not None:
-            before = self.answers[place]
-            if self.logs[place] is not log or not _may_repeat(before, answer):
+        row = len(self.logs)
+        place = self._places.setdefault((model, answer.prompt, task, answer.id, epoch), row)
+        while place != row:
+            if self.logs[place] is not log or not self._may_repeat(place, answer):
                 raise self._twice(place, answer, f"{log.word} {number}", log)
-            if not before.grades.keys() & answer.grades.keys():
-                before.grades = {**before.grades, **answer.grades}
-                before.by_metric |= answer.by_metric
+            if log.format.filters and self._is_filtered(place, answer):
+                self._merge(place, answer, metric)
                 return
             # The log does not number repeats.
             epoch += 1
-            place = self._places.get((log.model, task, answer.id, epoch))
-        self._places[log.model, task, answer.id, epoch] = len(self.answers)
-        self.answers.append(answer)
+            place = self._places.setdefault((model, answer.prompt, task, answer.id, epoch), row)
+        values = (
+            *(answer.id, answer.answer, answer.gold, answer.confidence, answer.status),
+            *(model, answer.prompt, task, epoch),
+        )
+        for column, value in zip(self.fixed.values(), values, strict=True):
+            column.append(value)
         self.logs.append(log)
-        self.tasks.append(task)
-        self.epochs.append(epoch)
+        self.same.append((answer.same, answer.epoch is None))
+        self.metrics.put(row, answer.grades)
+        self.about.put(row, answer.about)
+        self.n_unread += answer.unread
 
-    def grade(self, metric: str | None, known: Iterable[str]) -> None:
-        """Make a metric the grade of the rows since the last call; `known` are all that these have."""
-        self.metrics |= dict.fromkeys(known)
-        for answer in self.answers[len(self.graded_by) :]:
-            if metric in answer.by_metric:
-                answer.answer, answer.confidence, answer.status = answer.by_metric[metric]
-            if answer.status is None and answer.grades.get(metric or "") is None:
-                answer.status = UNSCORED
-        self.graded_by.extend([metric] * (len(self) - len(self.graded_by)))
+    def _is_filtered(self, row: int, answer: Graded) -> bool:
+        """Whether an answer has only metrics that a row lacks, as another filter of it has."""
+        return all(self.metrics.at(name, row) is None for name in answer.grades)
 
-    @property
-    def grades(self) -> list[float | None]:
-        """The grade of every row; None where the log has none."""
-        return [
-            None if metric is None else answer.grades.get(metric)
-            for answer, metric in zip(self.answers, self.graded_by, strict=True)
-        ]
+    def _merge(self, row: int, answer: Graded, metric: str | None) -> None:
+        for name, value in answer.grades.items():
+            column = self.metrics.setdefault(name, [])
+            column.extend([None] * (row + 1 - len(column)))
+            column[row] = value
+        if metric in answer.grades:
+            self.fixed["answer"][row] = answer.answer
+            self.fixed["confidence"][row] = answer.confidence
+            self.fixed["status"][row] = answer.status
+
+    def cut(self, n: int) -> None:
+        """Leave the first rows."""
+        for column in (*self.fixed.values(), self.logs, self.same):
+            del column[n:]
+        for columns in (self.metrics, self.about):
+            columns.cut(n)
+        self._places = {key: row for key, row in self._places.items() if row < n}
+
+    def grade(self, metric: str | None, log: LogRecords, values: Mapping[str, float]) -> None:
+        """Make a metric the grade of the rows since the last call, with the grades that texts are."""
+        start, n = len(self.grades), len(self)
+        column = [] if metric is None else self.metrics.get(metric, [])
+        grades = [*column[start:], *[None] * (n - max(start, len(column)))]
+        texts = Counter(value for value in grades if type(value) is str)
+        if texts:
+            if not values and not any(type(value) is float for value in grades):
+                raise _texts_as_grades(str(metric), texts, log)
+            grades = [values.get(value) if type(value) is str else value for value in grades]
+            self.other_texts.update({text: k for text, k in texts.items() if text not in values})
+        statuses = self.fixed["status"]
+        for row, value in enumerate(grades, start=start):
+            if value is None and statuses[row] is None:
+                statuses[row] = UNSCORED
+        self.grades.extend(grades)
+        if metric is not None:
+            self.graded_by[metric] = None
+
+    def _may_repeat(self, place: int, answer: Graded) -> bool:
+        """Whether an answer may be to the question of a row: the same content, and neither is numbered."""
+        return bool(self.same[place] == (answer.same, answer.epoch is None) and answer.epoch is None)
 
     def _twice(self, place: int, answer: Graded, where: str, log: LogRecords) -> InputError:
-        before, task = self.logs[place].source, self.tasks[place]
+        before, task = self.logs[place].source, self.fixed["task"][place]
         of = f" of task {show(task)}" if task else ""
         number = f", epoch {answer.epoch}," if answer.epoch is not None else ""
         also = "" if before == log.source else f", and so does {before}"
@@ -150,15 +227,15 @@ class _Rows:
         )
 
 
-def _may_repeat(before: Graded, answer: Graded) -> bool:
-    """Whether two answers may be to one question: the same content, and no numbers of their own."""
-    return before.same == answer.same and before.epoch is None and answer.epoch is None
-
-
 def read_log(
-    path: str | Path | Sequence[str | Path], *, grade: str | None = None, questions: bool = False
+    path: str | Path | Sequence[str | Path],
+    *,
+    grade: str | None = None,
+    values: Mapping[str, float] | None = None,
+    questions: bool = False,
+    stacked: bool = False,
 ) -> EvalLog:
-    """Read evaluation logs of one model: Inspect, lm-evaluation-harness, HELM, OLMES, OpenAI's evals.
+    """Read the evaluation logs of one model, of any tool that is known.
 
     Parameters
     ----------
@@ -168,8 +245,12 @@ def read_log(
     grade : str, optional
         The metric that becomes the column `grade`, such as "acc_norm" or "exact_match,flexible-extract". By
         default the first that the log names.
+    values : mapping of str to float, optional
+        The grades that texts are, where the grades of the log are texts.
     questions : bool, default False
         Whether to add a column `question` with the text of each question, shortened.
+    stacked : bool, default False
+        Whether the logs may hold several models, which the column `model` then tells apart.
 
     Returns
     -------
@@ -183,33 +264,33 @@ def read_log(
             argument="path",
             kind="file",
             found=f"{show(str(path), 200)} holds none",
-            remedies=[Remedy("Known are Inspect, lm-evaluation-harness, HELM, OLMES and OpenAI evals logs.")],
+            remedies=[Remedy(f"Known are logs of {KNOWN}.")],
         )
-    logs = [open_log(file, shape) for file, shape in named]
-    shapes = dict.fromkeys(log.shape.name for log in logs)
-    rows = _Rows()
+    rows, logs = _Rows(), []
     with _without_collections():
-        for log in logs:
-            _read_into(rows, log, grade, questions=questions)
+        for file, kind in named:
+            logs.append(_read_into(rows, kind, file, grade, values or {}, questions=questions))
     if not len(rows):
         raise InputError(
             "must hold answers", argument="path", kind="file", found="it has none", source=logs[0].source
         )
-    model = _one_model(logs)
-    graded = list(dict.fromkeys(name for name in rows.graded_by if name is not None))
-    metric = join(graded) if graded else None
+    models = _models(rows)
+    if len(dict.fromkeys(models)) > 1 and not stacked:
+        raise _several_models(rows, models)
+    metric = join(list(rows.graded_by)) if rows.graded_by else None
     files = files_named(path)
     name = str(path) if files is None else files[1]
-    table = _table(rows, rows.grades)
-    taken = [f"grades: {metric or 'none'} of {join([log.shape.what for log in _one_per_kind(logs)])}"]
-    taken += [f"model: {model}"] if model else []
-    tasks = list(dict.fromkeys(task for task in rows.tasks if task))
+    table = _table(rows, models)
+    taken = [f"grades: {metric or 'none'} of {join([log.format.what for log in _one_per_kind(logs)])}"]
+    known = list(dict.fromkeys(model for model in models if model))
+    taken += [f"model{'s' * (len(known) > 1)}: {_some(known)}"] if known else []
+    tasks = list(dict.fromkeys(task for task in rows.fixed["task"] if task))
     taken += [f"{'task' if len(tasks) == 1 else f'{len(tasks)} tasks'}: {_some(tasks)}"] if tasks else []
     return EvalLog(
         name,
-        next(iter(shapes)),
+        logs[0].format.name,
         table,
-        model,
+        known[0] if len(known) == 1 else None,
         metric,
         tuple(rows.metrics),
         tuple(taken),
@@ -229,45 +310,85 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _read_into(rows: _Rows, log: LogRecords, grade: str | None, *, questions: bool) -> None:
-    """Add the answers of a log, and choose the metric that grades them."""
+def _read_into(
+    rows: _Rows,
+    kind: LogFormat,
+    file: Path,
+    grade: str | None,
+    values: Mapping[str, float],
+    *,
+    questions: bool,
+) -> LogRecords:
+    """Add the answers of a file, and choose the metric that grades them."""
+    start, asked = len(rows), grade
+    while True:
+        log = kind.opens(file)
+        found = _answers_into(rows, log, asked, questions=questions)
+        metric = _metric(found, grade, log)
+        if metric is None or metric == found.by or log.format.read_by is None:
+            break
+        # Answers, and how sure they are, may be those of another metric: they are read again.
+        rows.cut(start)
+        asked = metric
+    rows.of_all |= found.of_all
+    rows.grade(metric, log, values)
+    return log
+
+
+@dataclass
+class _Found:
+    """The metrics of a log: all, that which most answers name, those of all answers together, and that which
+    answers were read by.
+    """
+
+    metrics: dict[str, None] = field(default_factory=dict)
+    main: str | None = None
+    of_all: dict[str, None] = field(default_factory=dict)
+    by: str | None = None
+
+
+def _answers_into(rows: _Rows, log: LogRecords, metric: str | None, *, questions: bool) -> _Found:
+    """Add the answers of a log, by a metric; by default the first one that an answer names."""
     mains: dict[str | None, int] = {}
-    known: dict[str, None] = {}
-    of_all: dict[str, None] = {}
-    fits, read_one = log.shape.fits, log.shape.read
+    found = _Found(by=metric or log.main)
+    fits, read_one, read_by = log.format.fits, log.format.read, log.format.read_by
     for number, record in log.records:
         if not fits(record):
             raise _other_record(log, f"{log.word} {number}")
         try:
-            answer = read_one(record)
+            if read_by is None:
+                answer = read_one(record)
+            else:
+                found.by = found.by or read_one(record).main
+                answer = read_one(record) if found.by is None else read_by(record, found.by)
         except RecordError as problem:
             raise problem.at(f"{log.word} {number}", len(rows), log.source) from None
         if questions:
-            answer.about = {"question": question_text(record), **answer.about}
+            answer.about = {"question": question_text(record) or shortened(answer.id), **answer.about}
         named = log.main if log.main in answer.grades else answer.main
         mains[named] = mains.get(named, 0) + 1
-        if not answer.grades.keys() <= known.keys():
-            known |= dict.fromkeys(answer.grades)
-        of_all |= dict.fromkeys(answer.of_all)
-        rows.add(answer, log, number)
+        if not answer.grades.keys() <= found.metrics.keys():
+            found.metrics |= dict.fromkeys(answer.grades)
+        if answer.of_all:
+            found.of_all |= dict.fromkeys(answer.of_all)
+        rows.add(answer, log, number, found.by)
     mains.pop(None, None)
-    main = max(mains, key=lambda name: mains[name]) if mains else None
-    rows.of_all |= of_all
-    rows.grade(_metric(list(known), main, grade, log.source, list(of_all)), known)
+    found.main = max(mains, key=lambda name: mains[name]) if mains else None
+    return found
 
 
-def logs_named(path: Any) -> list[tuple[Path, Any]]:
+def logs_named(path: Any) -> list[tuple[Path, LogFormat]]:
     """The logs among the files that a path, a pattern, a folder or a list names, each with its kind."""
     named = files_named(path)
-    logs: dict[Path, Any] = {}
+    logs: dict[Path, tuple[Path, LogFormat]] = {}
     for root in [] if named is None else named[0]:
         for file in _below(root):
-            kind = kind_of_log(file)
-            # The two files of a HELM run are one log.
-            key = file.parent if kind is not None and kind.name == "helm" else file
-            if kind is not None:
-                logs.setdefault(key, (file, kind))
-    return list(logs.values())
+            kind = format_of_log(file)
+            # Means lie beside the answers that they are of. The two files of a HELM run are one log.
+            if kind is not None and (kind is not MEANS or file == root):
+                logs.setdefault(file.parent if kind is HELM else file, (file, kind))
+    answers = [log for log in logs.values() if log[1] is not MEANS]
+    return answers or list(logs.values())
 
 
 def _below(path: Path) -> Iterator[Path]:
@@ -278,7 +399,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def _one_per_kind(logs: Sequence[LogRecords]) -> list[LogRecords]:
-    return list({log.shape.name: log for log in logs}.values())
+    return list({log.format.name: log for log in logs}.values())
 
 
 def _some(texts: Sequence[str], most: int = 5) -> str:
@@ -288,7 +409,7 @@ def _some(texts: Sequence[str], most: int = 5) -> str:
 
 def _other_record(log: LogRecords, where: str) -> InputError:
     return InputError(
-        f"must be records of {log.shape.what}",
+        f"must be records of {log.format.what}",
         argument="path",
         kind="file",
         found=f"{where} is none",
@@ -296,25 +417,40 @@ def _other_record(log: LogRecords, where: str) -> InputError:
     )
 
 
-def _one_model(logs: Sequence[LogRecords]) -> str | None:
-    """The model of all logs; several are refused."""
-    models = {log.model: log.source for log in reversed(logs) if log.model is not None}
-    if len(models) > 1:
-        (model, source), (other, elsewhere), *_ = reversed(models.items())
-        raise InputError(
-            "must be the logs of one model",
-            argument="path",
-            kind="label",
-            found=f"{source} has {show(model)} and {elsewhere} has {show(other)}",
-            remedies=[Remedy("Name the files of each model: a=FILE b=FILE.")],
-        )
-    return next(iter(models), None)
+def _models(rows: _Rows) -> list[str | None]:
+    """The model of each row, with the prompt where there are several."""
+    models, prompts = rows.fixed["model"], rows.fixed["prompt"]
+    if len(set(prompts)) < 2:
+        return models
+    return [", ".join(filter(None, pair)) or None for pair in zip(models, prompts, strict=True)]
 
 
-def _metric(
-    known: list[str], main: str | None, grade: str | None, source: str, of_all: list[str]
-) -> str | None:
-    """The metric that the grades of a log are; `of_all` are those that have no number for an answer."""
+def _several_models(rows: _Rows, models: Sequence[str | None]) -> InputError:
+    """The error about logs of several models, where one is wanted."""
+    places: dict[str | None, int] = {}
+    for row, name in enumerate(models):
+        places.setdefault(name, row)
+    (model, place), (other, elsewhere), *_ = places.items()
+    source, another = rows.logs[place].source, rows.logs[elsewhere].source
+    one = source == another
+    return InputError(
+        "must be the logs of one model",
+        argument="path",
+        kind="label",
+        found=f"{source} has {_some([show(name) for name in places])}"
+        if one
+        else f"{source} has {show(model)} and {another} has {show(other)}",
+        remedies=[
+            Remedy(f"Compare them: `verax evals compare {source}`.")
+            if one
+            else Remedy("Name the files of each model: a=FILE b=FILE.")
+        ],
+    )
+
+
+def _metric(found: _Found, grade: str | None, log: LogRecords) -> str | None:
+    """The metric that the grades of a log are; those of all answers together have no number for an answer."""
+    known, of_all = list(found.metrics), list(found.of_all)
     if of_all and (grade in of_all or not known):
         raise InputError(
             "must name a metric that has a number for each answer",
@@ -322,9 +458,10 @@ def _metric(
             kind="value",
             found=f"these are of all answers together: {_some(of_all)}",
             values=of_all,
-            source=source,
+            source=log.source,
             remedies=[Remedy(f"Metrics of single answers: {_some(known)}.")] if known else [],
         )
+    named = f"the metrics are {_some([show(name) for name in known], 12)}" if known else "there are none"
     if grade is not None:
         if grade in known:
             return grade
@@ -332,52 +469,61 @@ def _metric(
             f"There is no metric {show(grade)}",
             argument="grade",
             kind="missing",
-            found=f"the metrics are {_some([show(name) for name in known], 12)}"
-            if known
-            else "there are none",
+            found=named,
             values=[grade],
-            source=source,
+            source=log.source,
         )
-    if main is not None or not known:
+    if found.main is not None or len(known) < 2:
         # Where nothing was graded, results say so.
-        return main
+        return found.main or next(iter(known), None)
     raise InputError(
-        "must name the metric, because the log has none of the usual ones",
+        "must name the metric, because the file has several",
         argument="grade",
         kind="missing",
-        found=f"the metrics are {_some([show(name) for name in known], 12)}",
-        source=source,
-        remedies=[passing(grade=...)],
+        found=named,
+        source=log.source,
+        remedies=[passing(grade=name) for name in known[:_OFFERED]],
     )
 
 
-def _table(rows: _Rows, grades: list[float | None]) -> Any:
+def _texts_as_grades(metric: str, texts: Counter[str], log: LogRecords) -> InputError:
+    """The error about grades that are texts without a known meaning."""
+    common = [text for text, _ in texts.most_common()]
+    example = ",".join(f"{text}={n}" for text, n in zip(common, (1, 0), strict=False))
+    return InputError(
+        "must be given, because the grades are texts",
+        argument="grade_values",
+        kind="missing",
+        found=f"{show(metric)} holds {_some([f'{show(text)} ({n:,})' for text, n in texts.most_common()])}",
+        values=common,
+        source=log.source,
+        remedies=[passing("with the grade of each text", grade_values=example)],
+    )
+
+
+def _table(rows: _Rows, models: list[str | None]) -> Any:
     """All columns; names that are taken are preceded by what they are."""
-    answers = rows.answers
-    values = {
-        **{
-            name: [getattr(answer, name) for answer in answers] for name in ("id", "answer", "gold", "status")
-        },
-        "confidence": [answer.confidence for answer in answers],
-        "model": [log.model for log in rows.logs],
-        "task": rows.tasks,
-        "epoch": rows.epochs,
-        "grade": grades,
-    }
+    values = {**rows.fixed, "model": models, "grade": rows.grades}
     columns = {
         name: pa.array(values[name], _TYPES[name]) if name in _TYPES else _texts(values[name])
         for name in COLUMNS
     }
-    fields = dict.fromkeys(name for answer in answers for name in answer.about)
-    metrics = {name: [answer.grades.get(name) for answer in answers] for name in rows.metrics}
-    about = {name: [answer.about.get(name) for answer in answers] for name in fields}
-    for kind, named in (("metric", metrics), ("metadata", about)):
+    n = len(rows)
+    for kind, named in (("metric", rows.metrics), ("metadata", rows.about)):
         for name, cells in named.items():
             called = _encodable(name)
             while called in columns:
                 called = f"{kind}.{called}"
-            columns[called] = _column(cells)
+            cells.extend([None] * (n - len(cells)))
+            columns[called] = _column(_numbers(cells) if kind == "metric" else cells)
     return pa.table(columns)
+
+
+def _numbers(grades: list[Any]) -> list[Any]:
+    """Grades without texts, unless all are texts."""
+    if not any(type(value) is str for value in grades) or not any(type(value) is float for value in grades):
+        return grades
+    return [None if type(value) is str else value for value in grades]
 
 
 def _column(values: list[Any]) -> Any:
@@ -408,22 +554,21 @@ def _encodable(text: str) -> str:
 def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator[str]:
     for log in logs:
         yield from log.notes
-    left = [
-        answer.status
-        for answer, grade in zip(rows.answers, rows.grades, strict=True)
-        if grade is None and answer.status
-    ]
+    left = [status for status, grade in zip(rows.fixed["status"], rows.grades, strict=True) if grade is None]
     if left:
         statuses = Counter(left)
         reasons = join([f"{statuses[name]:,} {name}" for name in STATUSES if statuses[name]])
         yield f"Answers not graded: {len(left):,} of {len(rows):,} ({reasons})."
+    if rows.other_texts:
+        texts = _some([f"{show(text)} ({n:,})" for text, n in rows.other_texts.most_common()])
+        yield f"Texts that are no grades, not read: {texts}."
     others = [name for name in rows.metrics if name not in rows.graded_by]
     if others and not chosen:
         yield f"Other metrics of the log, each a column: {_some(others, 8)}."
-    if unread := sum(answer.unread for answer in rows.answers):
-        yield f"Confidences that are texts without a number, not read: {unread:,}."
+    if rows.n_unread:
+        yield f"Confidences that are texts without a number, not read: {rows.n_unread:,}."
     if rows.of_all and not chosen:
         yield f"Metrics of all answers together, not read: {_some(list(rows.of_all), 8)}."
-    if max(rows.epochs) > 1:
-        n = len(set(zip(rows.tasks, (answer.id for answer in rows.answers), strict=True)))
-        yield f"The {len(rows):,} answers are to {n:,} questions, which are repeated."
+    if max(rows.fixed["epoch"]) > 1:
+        asked = zip(rows.fixed["task"], rows.fixed["id"], strict=True)
+        yield f"The {len(rows):,} answers are to {len(set(asked)):,} questions, which are repeated."

@@ -1,8 +1,10 @@
-"""Grades in sample logs of lm-evaluation-harness and of OLMES, for tasks of every kind."""
+"""Sample logs of lm-evaluation-harness and of OLMES, for tasks of every kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from verax.inputs.records.harness import (
@@ -16,14 +18,17 @@ from verax.inputs.records.harness import (
 from verax.inputs.records.olmes import is_olmes, values_by
 from verax.inputs.records.record import RecordError, first, mapping, not_understood, sequence
 from verax.wings.evals.reading.graded import (
-    UNSCORED,
     Graded,
-    LogShape,
+    LogFormat,
+    LogRecords,
     epoch_of,
-    flat_fields,
+    is_blank,
+    labels_in,
+    name_or_none,
     number_or_none,
     text_or_none,
 )
+from verax.wings.evals.reading.look import beside, log_lines, stem
 
 # Fields of a sample that are not metrics.
 _FIELDS = frozenset(
@@ -34,8 +39,8 @@ _FIELDS = frozenset(
 )
 # The mark of the harness for a filter without an answer.
 _INVALID = "[invalid]"
-# Longer texts are not labels of groups.
-_LONGEST = 500
+_SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d{2}-\d{2}T[\d.:-]+)$")
+_PREDICTIONS = re.compile(r"(?P<run>task-\d+-(?P<task>.+))-predictions$")
 
 
 def is_harness(record: Any) -> bool:
@@ -79,14 +84,13 @@ def _chosen(values: Sequence[float] | None, texts: Sequence[str] | None) -> tupl
     return str(place) if texts is None else texts[place].strip(), shares[place]
 
 
-def _choices(sample: ChoiceSample, metrics: Iterable[str]) -> dict[str, Any]:
-    """The choice by each metric, with the likeliest one under ""; empty if the log lacks them."""
+def _choice(sample: ChoiceSample, metric: str) -> tuple[str | None, float | None]:
+    """The choice by a metric, the likeliest one under "", and its share; nothing where the log lacks it."""
     try:
-        values = log_likelihoods(sample.pairs)
-        numbers = {name: values_for(name.partition(",")[0], sample, values) for name in ("", *metrics)}
+        values = values_for(metric.partition(",")[0], sample, log_likelihoods(sample.pairs))
     except RecordError:
-        return {}
-    return {name: (*_chosen(scores, sample.texts), None) for name, scores in numbers.items()}
+        return None, None
+    return _chosen(values, sample.texts)
 
 
 def _gold(target: Any, sample: ChoiceSample | None) -> str | None:
@@ -104,25 +108,19 @@ def _status(record: Mapping[Any, Any], answer: Any) -> str | None:
     return "empty" if isinstance(raw, str) and not raw.strip() else None
 
 
-def read_harness(record: Any) -> Graded:
+def read_harness(record: Any, metric: str | None = None) -> Graded:
     """Read the grades and the answer of a sample."""
     fields = mapping(record)
     grades, of_all = _metrics(fields)
     sample = sample_of(record)
-    by_metric = {} if sample is None else _choices(sample, grades)
-    answer, confidence, status = by_metric.pop("", (None, None, None))
-    if answer is None:
+    asked = metric if metric in grades else ""
+    answer, confidence = (None, None) if sample is None else _choice(sample, asked or "")
+    status = None
+    if sample is None or (answer is None and not asked):
         text = _generated(fields)
         answer, status = text_or_none(text), _status(fields, text)
-        # Whether an answer was found is a matter of the filter, and so of the metric.
-        by_metric = dict.fromkeys(grades, (answer, None, status))
     repeat = fields.get("sample_repeat")
     task = fields.get("task_name")
-    about = {
-        name: value
-        for name, value in flat_fields(fields.get("doc"), "doc.")
-        if type(value) is not str or len(value) <= _LONGEST
-    }
     return Graded(
         str(fields["doc_id"]),
         grades,
@@ -130,17 +128,16 @@ def read_harness(record: Any) -> Graded:
         answer,
         _gold(fields.get("target"), sample),
         confidence,
-        status if status or grades or of_all else UNSCORED,
+        status,
         None if repeat is None else epoch_of(repeat, first=0),
         task if isinstance(task, str) else None,
         str(fields.get("doc_hash") or ""),
-        about,
-        by_metric,
+        labels_in(fields.get("doc"), "doc."),
         of_all,
     )
 
 
-def read_olmes(record: Any) -> Graded:
+def read_olmes(record: Any, metric: str | None = None) -> Graded:
     """Read the grades of a prediction, and its choices or generated text."""
     fields = mapping(record)
     outputs = sequence(fields.get("model_output"))
@@ -155,11 +152,8 @@ def read_olmes(record: Any) -> Graded:
         if value is not None and not name.startswith("predicted_index") and name != "correct_choice"
     }
     answer, confidence = None, None
-    by_metric: dict[str, Any] = {}
     if len(outputs) > 1 and values_by("", outputs) is not None:
-        chosen = {name: _chosen(values_by(name, outputs), None) for name in ("", *numbers)}
-        answer, confidence = chosen.pop("")
-        by_metric = {name: (*choice, None) for name, choice in chosen.items()}
+        answer, confidence = _chosen(values_by(metric if metric in numbers else "", outputs), None)
     else:
         output = mapping(outputs[0])
         answer = text_or_none(metrics.get("model_answer", output.get("continuation")))
@@ -172,18 +166,64 @@ def read_olmes(record: Any) -> Graded:
         answer=answer,
         gold=text_or_none(fields.get("label", metrics.get("correct_choice"))),
         confidence=confidence,
-        status=_olmes_status(numbers, outputs),
-        by_metric=by_metric,
+        status=_olmes_status(outputs),
         about={"native_id": str(native)} if isinstance(native, (str, int)) else {},
     )
 
 
-def _olmes_status(numbers: Mapping[str, float | None], outputs: Any) -> str | None:
-    text = mapping(outputs[0]).get("continuation")
-    if isinstance(text, str) and not text.strip():
-        return "empty"
-    return None if numbers else UNSCORED
+def _olmes_status(outputs: Any) -> str | None:
+    return "empty" if is_blank(mapping(outputs[0]).get("continuation")) else None
 
 
-HARNESS_GRADES = LogShape("lm-eval", "an lm-evaluation-harness sample log", is_harness, read_harness)
-OLMES_GRADES = LogShape("olmes", "OLMES predictions", is_olmes, read_olmes)
+def _open_harness(path: Path) -> LogRecords:
+    named = _SAMPLES.match(stem(path).stem)
+    task = named["task"] if named else None
+    about = beside(path.with_name(f"results_{named['date']}.json") if named else None)
+    config = mapping(about.get("config"))
+    model = name_or_none(about.get("model_name")) or name_or_none(config.get("model"))
+    folder = path.parent.name
+    if model is None and "__" in folder.strip("_"):
+        # The harness writes the name of the model into that of the folder, as owner__model.
+        model = folder.replace("__", "/")
+    notes: list[str] = []
+    return LogRecords(str(path), "line", HARNESS, log_lines(path, notes), model, task, notes=notes)
+
+
+def _open_olmes(path: Path) -> LogRecords:
+    named = _PREDICTIONS.match(stem(path).stem)
+    about = beside(path.with_name(f"{named['run']}-metrics.json")) if named else {}
+    settings = mapping(about.get("task_config"))
+    model = mapping(about.get("model_config")).get("model")
+    notes: list[str] = []
+    return LogRecords(
+        str(path),
+        "line",
+        OLMES,
+        log_lines(path, notes),
+        model=name_or_none(model),
+        task=name_or_none(about.get("task_name")) or (named["task"] if named else None),
+        main=name_or_none(settings.get("primary_metric")),
+        notes=notes,
+    )
+
+
+HARNESS = LogFormat(
+    "lm-eval",
+    "an lm-evaluation-harness sample log",
+    lambda look: look.is_lines and is_harness(look.record),
+    _open_harness,
+    is_harness,
+    read_harness,
+    read_harness,
+    filters=True,
+)
+OLMES = LogFormat(
+    "olmes",
+    "OLMES predictions",
+    lambda look: look.is_lines and is_olmes(look.record),
+    _open_olmes,
+    is_olmes,
+    read_olmes,
+    read_olmes,
+    filters=True,
+)
