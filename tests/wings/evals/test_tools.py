@@ -308,9 +308,11 @@ def test_grades_that_are_texts(tmp_path):
     assert "Texts that are no grades, not read: 'so so' (1)." in log.notes
 
 
-def test_lists_of_several_models_are_not_one(tmp_path):
+def test_several_models_are_not_one(tmp_path):
     results = [promptfoo_result("2", "2", 1.0, model=name) for name in ("a", "b", "c")]
     path = write_lines(tmp_path / "out.jsonl", results)
     with pytest.raises(vx.InputError, match="has 'a', 'b' and 'c'"):
         read_log(path)
     assert math.isclose(mean(read_log(path, stacked=True)), 1.0)
+    ran = verax("evals", "compare", write_lines(tmp_path / "samples.jsonl", [generative(0, "2", 1.0)]))
+    assert (ran.returncode, "Compare takes two models or more" in ran.stderr) == (2, True)

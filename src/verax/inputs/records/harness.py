@@ -80,10 +80,10 @@ def _n_choices(fields: Mapping[Any, Any], texts: Sequence[str] | None, n: int) -
     if n % 2:
         return n
     subtracts = _MUTUAL_INFORMATION in fields or _MUTUAL_INFORMATION in sequence(fields.get("metrics"))
-    contexts = None if texts is None else _requested(fields, 0)
     # In nearly all logs the last request has a context: then none lacks the question.
-    if not subtracts and (contexts is None or contexts[-1] != ""):
+    if not subtracts and (texts is None or _last_has_a_context(fields)):
         return n
+    contexts = None if texts is None else _requested(fields, 0)
     half = n // 2
     if texts is not None:
         stripped = [text.strip() for text in texts]
@@ -128,6 +128,16 @@ def _requested(fields: Mapping[Any, Any], part: int) -> list[Any] | None:
         return [sequence(request)[part] for request in sequence(arguments)] or None
     except (KeyError, IndexError, TypeError):
         return None
+
+
+def _last_has_a_context(fields: Mapping[Any, Any]) -> bool:
+    """Whether the last request asks a question, or does not tell."""
+    arguments: Any = fields["arguments"]
+    requests = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    try:
+        return bool((requests[-1]["arg_0"] if isinstance(arguments, dict) else requests[-1][0]) != "")
+    except (KeyError, IndexError, TypeError):
+        return True
 
 
 def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> int | None:

@@ -267,6 +267,8 @@ def read_stacked(
     if log is not None:
         answers = replace(answers, origin=_origin(log))
     models = table[columns.model].to_pylist()
+    if log is not None and set(models) == {None}:
+        return {name: answers}
     if None in models:
         raise InputError(
             f"Column {show(columns.model)} must name the model of every row",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ STATUSES = (*OF_OTHERS, *OF_MODEL)
 UNSCORED = "unscored"
 # The depth to which metadata are read, and the largest number of columns from them.
 _DEPTH, _MOST_FIELDS = 3, 200
+_PLAIN = (str, int, float, bool)
 
 
 @dataclass(slots=True)
@@ -194,12 +195,11 @@ LONGEST = 500
 
 
 def labels_in(fields: Any, prefix: str = "") -> dict[str, Any]:
-    """The fields of metadata that may be labels, by name."""
-    return {
-        name: value
-        for name, value in flat_fields(fields, prefix)
-        if type(value) is not str or len(value) <= LONGEST
-    }
+    """The fields of metadata that may be labels, by name: those without long texts."""
+    found = flat_fields(fields, prefix)
+    for name in [name for name, value in found.items() if type(value) is str and len(value) > LONGEST]:
+        del found[name]
+    return found
 
 
 def epoch_of(value: Any, *, first: int) -> int | None:
@@ -215,19 +215,25 @@ def text_or_none(value: Any) -> str | None:
     return None if value is None or isinstance(value, Mapping) else str(value)
 
 
-def flat_fields(fields: Any, prefix: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+def flat_fields(fields: Any, prefix: str = "") -> dict[str, Any]:
     """Texts, numbers and truth values of metadata by name, with dots between the names of nested fields.
 
-    >>> dict(flat_fields({"subject": "law", "source": {"year": 2020}, "tags": ["a"]}))
+    >>> flat_fields({"subject": "law", "source": {"year": 2020}, "tags": ["a"]})
     {'subject': 'law', 'source.year': 2020}
     """
-    if not isinstance(fields, Mapping) or depth == 0 or len(fields) > _MOST_FIELDS:
+    found: dict[str, Any] = {}
+    _flatten(fields, prefix, _DEPTH, found)
+    return found
+
+
+def _flatten(fields: Any, prefix: str, depth: int, found: dict[str, Any]) -> None:
+    if not isinstance(fields, dict) or depth == 0 or len(fields) > _MOST_FIELDS:
         return
     for name, value in fields.items():
-        if isinstance(value, (str, int, float, bool)):
-            yield f"{prefix}{name}", value
-        elif isinstance(value, Mapping):
-            yield from flat_fields(value, f"{prefix}{name}.", depth - 1)
+        if isinstance(value, _PLAIN):
+            found[f"{prefix}{name}"] = value
+        elif isinstance(value, dict):
+            _flatten(value, f"{prefix}{name}.", depth - 1, found)
 
 
 # Fields that may hold the question, in order of preference.

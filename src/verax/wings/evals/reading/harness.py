@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +56,26 @@ def _metrics(record: Mapping[Any, Any]) -> tuple[dict[str, float], tuple[str, ..
     Metrics of a filtered sample carry the name of the filter.
     """
     named, kind = record.get("metrics"), record.get("filter")
-    if isinstance(named, (list, tuple)):
-        values = {name: record[name] for name in named if isinstance(name, str) and name in record}
-    elif isinstance(named, Mapping):
-        values = {str(name): value for name, value in named.items()}
-    else:
-        values = {str(name): value for name, value in record.items() if name not in _FIELDS}
-    end = f",{kind}" if isinstance(kind, str) and kind not in ("", "none") else ""
-    called = {name if not end or name.endswith(end) else name + end: value for name, value in values.items()}
-    numbers = {
-        name: number for name, value in called.items() if (number := number_or_none(value)) is not None
-    }
-    return numbers, tuple(name for name, value in called.items() if isinstance(value, (list, tuple)))
+    values: Mapping[Any, Any] = named if isinstance(named, Mapping) else record
+    names = tuple(named) if isinstance(named, (list, tuple, Mapping)) else tuple(record.keys() - _FIELDS)
+    numbers: dict[str, float] = {}
+    of_all: tuple[str, ...] = ()
+    for name, called in _called(names, kind if isinstance(kind, str) else ""):
+        value = values.get(name)
+        number = value if type(value) is float and value == value else number_or_none(value)
+        if number is not None:
+            numbers[called] = number
+        elif isinstance(value, (list, tuple)):
+            of_all += (called,)
+    return numbers, of_all
+
+
+@lru_cache(maxsize=256)
+def _called(names: tuple[Any, ...], kind: str) -> tuple[tuple[Any, str], ...]:
+    """What the metrics of a filter are called."""
+    end = f",{kind}" if kind not in ("", "none") else ""
+    texts = [name for name in names if isinstance(name, str)]
+    return tuple((name, name if not end or name.endswith(end) else name + end) for name in texts)
 
 
 def _generated(record: Mapping[Any, Any]) -> Any:

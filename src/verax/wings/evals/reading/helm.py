@@ -75,7 +75,7 @@ def read_helm(record: Any) -> Graded:
 
 
 def _about(instance: Mapping[Any, Any]) -> dict[str, Any]:
-    fields = dict(flat_fields(instance.get("extra_data")))
+    fields = flat_fields(instance.get("extra_data"))
     split = instance.get("split")
     return {**fields, **({"split": split} if isinstance(split, str) else {})}
 

@@ -156,7 +156,7 @@ def read_sample(record: Any, metric: str | None = None) -> Graded:
         confidence,
         _status(record, scores if scorer is None else {scorer: scores[scorer]}),
         epoch_of(record["epoch"], first=1),
-        about=dict(flat_fields(metadata)) if metadata else {},
+        about=flat_fields(metadata) if metadata else {},
         unread=confidence is None and any(isinstance(_stated(score), str) for score in scores.values()),
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -30,8 +30,6 @@ from verax.wings.evals.reading.means import MEANS
 
 # The columns that every log has; those after them are its metrics and the metadata of its questions.
 COLUMNS = ("id", "model", "task", "epoch", "grade", "answer", "confidence", "gold", "status")
-# Those that are read of each answer; the prompt is part of the name of the model where there are several.
-_READ = ("id", "answer", "gold", "confidence", "status", "model", "prompt", "task", "epoch")
 # Metrics that an error offers.
 _OFFERED = 4
 _TYPES = {"epoch": pa.int64(), "grade": pa.float64(), "confidence": pa.float64()}
@@ -114,13 +112,27 @@ class _Columns(dict[str, list[Any]]):
             del column[n:]
 
 
+class _Read(NamedTuple):
+    """What is read of each answer besides metrics and metadata, and the log that it is of."""
+
+    id: str
+    answer: str | None
+    gold: str | None
+    confidence: float | None
+    status: str | None
+    model: str | None
+    prompt: str | None
+    task: str | None
+    epoch: int
+    log: LogRecords
+    same: Any
+
+
 @dataclass
 class _Rows:
-    """Answers as they are read, in columns, each with its log and which repeat of the question it is."""
+    """Answers as they are read, each with its log and which repeat of the question it is."""
 
-    fixed: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _READ})
-    logs: list[LogRecords] = field(default_factory=list)
-    same: list[Any] = field(default_factory=list)
+    answers: list[_Read] = field(default_factory=list)
     metrics: _Columns = field(default_factory=_Columns)
     about: _Columns = field(default_factory=_Columns)
     grades: list[Any] = field(default_factory=list)
@@ -131,31 +143,31 @@ class _Rows:
     _places: dict[_Key, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.logs)
+        return len(self.answers)
 
     def add(self, answer: Graded, log: LogRecords, number: int, metric: str | None) -> None:
         """Add an answer; that of another filter adds its metrics to the row of the question."""
-        model, task = answer.model or log.model, answer.task or log.task
+        model, task, key = answer.model or log.model, answer.task or log.task, answer.id
         epoch = answer.epoch or 1
-        row = len(self.logs)
-        place = self._places.setdefault((model, answer.prompt, task, answer.id, epoch), row)
+        row = len(self.answers)
+        place = self._places.setdefault((model, answer.prompt, task, key, epoch), row)
+        same = None if answer.epoch is not None else (answer.same,)
         while place != row:
-            if self.logs[place] is not log or not self._may_repeat(place, answer):
-                raise self._twice(place, answer, f"{log.word} {number}", log)
+            before = self.answers[place]
+            if before.log is not log or same is None or before.same != same:
+                raise self._twice(before, answer, f"{log.word} {number}", log)
             if log.format.filters and self._is_filtered(place, answer):
                 self._merge(place, answer, metric)
                 return
             # The log does not number repeats.
             epoch += 1
-            place = self._places.setdefault((model, answer.prompt, task, answer.id, epoch), row)
-        values = (
-            *(answer.id, answer.answer, answer.gold, answer.confidence, answer.status),
-            *(model, answer.prompt, task, epoch),
+            place = self._places.setdefault((model, answer.prompt, task, key, epoch), row)
+        self.answers.append(
+            _Read(
+                *(key, answer.answer, answer.gold, answer.confidence, answer.status),
+                *(model, answer.prompt, task, epoch, log, same),
+            )
         )
-        for column, value in zip(self.fixed.values(), values, strict=True):
-            column.append(value)
-        self.logs.append(log)
-        self.same.append((answer.same, answer.epoch is None))
         self.metrics.put(row, answer.grades)
         self.about.put(row, answer.about)
         self.n_unread += answer.unread
@@ -170,14 +182,12 @@ class _Rows:
             column.extend([None] * (row + 1 - len(column)))
             column[row] = value
         if metric in answer.grades:
-            self.fixed["answer"][row] = answer.answer
-            self.fixed["confidence"][row] = answer.confidence
-            self.fixed["status"][row] = answer.status
+            said = {"answer": answer.answer, "confidence": answer.confidence, "status": answer.status}
+            self.answers[row] = self.answers[row]._replace(**said)
 
     def cut(self, n: int) -> None:
         """Leave the first rows."""
-        for column in (*self.fixed.values(), self.logs, self.same):
-            del column[n:]
+        del self.answers[n:]
         for columns in (self.metrics, self.about):
             columns.cut(n)
         self._places = {key: row for key, row in self._places.items() if row < n}
@@ -193,20 +203,22 @@ class _Rows:
                 raise _texts_as_grades(str(metric), texts, log)
             grades = [values.get(value) if type(value) is str else value for value in grades]
             self.other_texts.update({text: k for text, k in texts.items() if text not in values})
-        statuses = self.fixed["status"]
-        for row, value in enumerate(grades, start=start):
-            if value is None and statuses[row] is None:
-                statuses[row] = UNSCORED
         self.grades.extend(grades)
         if metric is not None:
             self.graded_by[metric] = None
 
-    def _may_repeat(self, place: int, answer: Graded) -> bool:
-        """Whether an answer may be to the question of a row: the same content, and neither is numbered."""
-        return bool(self.same[place] == (answer.same, answer.epoch is None) and answer.epoch is None)
+    def columns(self) -> dict[str, list[Any]]:
+        """What was read of each answer, by name."""
+        named = dict(zip(_Read._fields, map(list, zip(*self.answers, strict=True)), strict=True))
+        named["status"] = [
+            UNSCORED if status is None and grade is None else status
+            for status, grade in zip(named["status"], self.grades, strict=True)
+        ]
+        named["model"] = _models(named["model"], named["prompt"])
+        return named
 
-    def _twice(self, place: int, answer: Graded, where: str, log: LogRecords) -> InputError:
-        before, task = self.logs[place].source, self.fixed["task"][place]
+    def _twice(self, read: _Read, answer: Graded, where: str, log: LogRecords) -> InputError:
+        before, task = read.log.source, read.task
         of = f" of task {show(task)}" if task else ""
         number = f", epoch {answer.epoch}," if answer.epoch is not None else ""
         also = "" if before == log.source else f", and so does {before}"
@@ -274,17 +286,18 @@ def read_log(
         raise InputError(
             "must hold answers", argument="path", kind="file", found="it has none", source=logs[0].source
         )
-    models = _models(rows)
+    columns = rows.columns()
+    models = columns["model"]
     if len(dict.fromkeys(models)) > 1 and not stacked:
         raise _several_models(rows, models)
     metric = join(list(rows.graded_by)) if rows.graded_by else None
     files = files_named(path)
     name = str(path) if files is None else files[1]
-    table = _table(rows, models)
+    table = _table(rows, columns)
     taken = [f"grades: {metric or 'none'} of {join([log.format.what for log in _one_per_kind(logs)])}"]
     known = list(dict.fromkeys(model for model in models if model))
     taken += [f"model{'s' * (len(known) > 1)}: {_some(known)}"] if known else []
-    tasks = list(dict.fromkeys(task for task in rows.fixed["task"] if task))
+    tasks = list(dict.fromkeys(task for task in columns["task"] if task))
     taken += [f"{'task' if len(tasks) == 1 else f'{len(tasks)} tasks'}: {_some(tasks)}"] if tasks else []
     return EvalLog(
         name,
@@ -294,7 +307,7 @@ def read_log(
         metric,
         tuple(rows.metrics),
         tuple(taken),
-        tuple(_notes(rows, logs, chosen=grade is not None)),
+        tuple(_notes(rows, columns, logs, chosen=grade is not None)),
     )
 
 
@@ -417,9 +430,8 @@ def _other_record(log: LogRecords, where: str) -> InputError:
     )
 
 
-def _models(rows: _Rows) -> list[str | None]:
+def _models(models: list[str | None], prompts: list[str | None]) -> list[str | None]:
     """The model of each row, with the prompt where there are several."""
-    models, prompts = rows.fixed["model"], rows.fixed["prompt"]
     if len(set(prompts)) < 2:
         return models
     return [", ".join(filter(None, pair)) or None for pair in zip(models, prompts, strict=True)]
@@ -431,7 +443,7 @@ def _several_models(rows: _Rows, models: Sequence[str | None]) -> InputError:
     for row, name in enumerate(models):
         places.setdefault(name, row)
     (model, place), (other, elsewhere), *_ = places.items()
-    source, another = rows.logs[place].source, rows.logs[elsewhere].source
+    source, another = rows.answers[place].log.source, rows.answers[elsewhere].log.source
     one = source == another
     return InputError(
         "must be the logs of one model",
@@ -501,9 +513,9 @@ def _texts_as_grades(metric: str, texts: Counter[str], log: LogRecords) -> Input
     )
 
 
-def _table(rows: _Rows, models: list[str | None]) -> Any:
+def _table(rows: _Rows, read: Mapping[str, list[Any]]) -> Any:
     """All columns; names that are taken are preceded by what they are."""
-    values = {**rows.fixed, "model": models, "grade": rows.grades}
+    values = {**read, "grade": rows.grades}
     columns = {
         name: pa.array(values[name], _TYPES[name]) if name in _TYPES else _texts(values[name])
         for name in COLUMNS
@@ -551,10 +563,12 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator[str]:
+def _notes(
+    rows: _Rows, read: Mapping[str, list[Any]], logs: Sequence[LogRecords], *, chosen: bool
+) -> Iterator[str]:
     for log in logs:
         yield from log.notes
-    left = [status for status, grade in zip(rows.fixed["status"], rows.grades, strict=True) if grade is None]
+    left = [status for status, grade in zip(read["status"], rows.grades, strict=True) if grade is None]
     if left:
         statuses = Counter(left)
         reasons = join([f"{statuses[name]:,} {name}" for name in STATUSES if statuses[name]])
@@ -569,6 +583,6 @@ def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator
         yield f"Confidences that are texts without a number, not read: {rows.n_unread:,}."
     if rows.of_all and not chosen:
         yield f"Metrics of all answers together, not read: {_some(list(rows.of_all), 8)}."
-    if max(rows.fixed["epoch"]) > 1:
-        asked = zip(rows.fixed["task"], rows.fixed["id"], strict=True)
+    if max(read["epoch"]) > 1:
+        asked = zip(read["task"], read["id"], strict=True)
         yield f"The {len(rows):,} answers are to {len(set(asked)):,} questions, which are repeated."
