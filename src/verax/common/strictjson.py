@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,8 @@ class JsonError(ValueError):
     """A text is not JSON, or doubtful; the message says why in a few words."""
 
 
-def parse(text: str | bytes) -> Any:
-    """The value of a JSON text; a key that occurs twice and too many levels are refused.
+def parse(text: str | bytes, *, once: bool = True) -> Any:
+    """The value of a JSON text; too many levels are refused, and by default a key that occurs twice.
 
     >>> parse('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -36,12 +36,12 @@ def parse(text: str | bytes) -> Any:
     ...
     verax.common.strictjson.JsonError: the key 'a' occurs twice
     """
-    if isinstance(text, bytes) and (value := _quick(text)) is not _UNREAD:
+    if isinstance(text, bytes) and (value := _quick(text, once=once)) is not _UNREAD:
         return value
     try:
         if not isinstance(text, str):
             text = text.decode(json.detect_encoding(text), "surrogatepass")
-        return _DECODER.decode(text)
+        return (_DECODER if once else _ANY).decode(text)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
         raise JsonError(f"{error.msg} at {line}column {error.colno}") from None
@@ -64,38 +64,74 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_once)
+_ANY = json.JSONDecoder()
 
 
 # The mark of a text that the quick way leaves to the careful one.
 _UNREAD = object()
 
 
+class _Library(NamedTuple):
+    """What msgspec does: decode and encode values, and take objects apart without decoding their fields."""
+
+    decode: Callable[[bytes], Any]
+    encode: Callable[[Any], bytes]
+    apart: Callable[[bytes], dict[str, Any]]
+
+
 @cache
-def _library() -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]] | None:
-    """The decoder and the encoder of msgspec; None where it is not installed."""
+def _library() -> _Library | None:
+    """What msgspec does; None where it is not installed."""
     try:
+        from msgspec import Raw
         from msgspec import json as quick
     except ImportError:
         return None
-    return quick.Decoder().decode, quick.Encoder().encode
+    return _Library(quick.Decoder().decode, quick.Encoder().encode, quick.Decoder(dict[str, Raw]).decode)
 
 
-def _quick(text: bytes) -> Any:
-    """The value of a text that msgspec reads and in which no key occurs twice; `_UNREAD` for any other.
+def _quick(text: bytes, *, once: bool) -> Any:
+    """The value of a text that msgspec reads, in which keys occur `once`; `_UNREAD` for any other.
 
     It keeps the last of two equal keys, so that the text of the value has fewer colons. Texts with an escaped
     colon, for which it would have more, are not read.
     """
     library = _library()
-    if library is None or rb"\u003" in text:
+    if library is None or (once and rb"\u003" in text):
         return _UNREAD
-    decode, encode = library
     try:
-        value = decode(text)
-        return value if encode(value).count(b":") == text.count(b":") else _UNREAD
+        value = library.decode(text)
+        same = not once or library.encode(value).count(b":") == text.count(b":")
+        return value if same else _UNREAD
     except (ValueError, RecursionError, OverflowError):
         # What it does not read, such as NaN, or what is no JSON, is for the careful way to say.
         return _UNREAD
+
+
+def parse_fields(text: bytes, names: Collection[str]) -> Any:
+    """The value of a JSON text: of an object these fields only.
+
+    With msgspec the others are not decoded, which takes little time and memory; no key of the object and of
+    these fields may occur twice.
+
+    >>> parse_fields(b'{"a": [1, 2], "b": 3}', ("b", "c"))
+    {'b': 3}
+    """
+    library = _library()
+    parts: dict[str, Any] | None = None
+    if library is not None:
+        try:
+            parts = library.apart(text)
+        except (ValueError, RecursionError):
+            # What is no object, or no JSON, is for the careful way to say.
+            parts = None
+    # The colons of the object are those of its fields and one for each.
+    if parts is None or text.count(b":") != len(parts) + sum(
+        bytes(part).count(b":") for part in parts.values()
+    ):
+        value = parse(text)
+        return {name: value[name] for name in names if name in value} if isinstance(value, dict) else value
+    return {name: parse(bytes(parts[name])) for name in names if name in parts}
 
 
 def levels(text: bytes) -> int:

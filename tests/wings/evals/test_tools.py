@@ -302,10 +302,24 @@ def test_grades_that_are_texts(tmp_path):
     path = write_lines(tmp_path / "results.jsonl", results)
     with pytest.raises(vx.InputError, match=r"'tone' holds 'good' \(2\), 'bad' \(1\) and 'so so' \(1\)"):
         read_log(path)
+    ran = verax("evals", "evaluate", path)
+    assert "Pass --grade tone:good=1,bad=0 for grades that are texts" in ran.stderr
+    said = verax("evals", "evaluate", path, "--grade", "tone:good=1,bad=0").stdout
+    assert "Mean grade 0.6667" in said
     log = read_log(path, values={"good": 1.0, "bad": 0.0})
     assert column(log, "grade") == [1.0, 0.0, 1.0, None, None]
     assert column(log, "status") == [None, None, None, "unscored", "unscored"]
     assert "Texts that are no grades, not read: 'so so' (1)." in log.notes
+
+
+def test_texts_in_a_column_of_grades(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("qid,verdict\n" + "".join(f"{i},{'Good' if i % 3 else 'poor'}\n" for i in range(9)))
+    ran = verax("evals", "evaluate", path, "--grade", "verdict")
+    assert (ran.returncode, "row 0 holds 'poor'" in ran.stderr) == (2, True)
+    assert "--grade verdict:Good=1,poor=0" in ran.stderr
+    said = verax("evals", "evaluate", path, "--grade", "verdict:Good=1,poor=0").stdout
+    assert "Mean grade 0.6667" in said
 
 
 def test_several_models_are_not_one(tmp_path):

@@ -297,14 +297,15 @@ def json_document(path: Path) -> Any:
         raise refuse(path, "The file must be JSON", str(error)) from None
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, Any]]:
+def lines_of(path: Path, *, once: bool = True) -> Iterator[tuple[int, Any]]:
     """The values of a JSON Lines file, with the numbers of their lines from 1."""
     with refusing_wrong_names(path), decompressed(path) as stream:
         packed = path.suffix.lower() in COMPRESSED
-        yield from json_lines(stream, str(path), 0 if packed else check_exists(path).st_size)
+        n_bytes = 0 if packed else check_exists(path).st_size
+        yield from json_lines(stream, str(path), n_bytes, once=once)
 
 
-def json_lines(stream: Any, source: str, n_bytes: int = 0) -> Iterator[tuple[int, Any]]:
+def json_lines(stream: Any, source: str, n_bytes: int = 0, *, once: bool = True) -> Iterator[tuple[int, Any]]:
     """The values of the lines of a stream without the empty ones; reports progress in `n_bytes`."""
     reader = stream if hasattr(stream, "peek") else io.BufferedReader(stream, 2**20)
     read, reported = 0, 0
@@ -314,7 +315,7 @@ def json_lines(stream: Any, source: str, n_bytes: int = 0) -> Iterator[tuple[int
             reported = read
             stage(f"megabytes of {source} read", read // 10**6, n_bytes // 10**6)
         if line.strip():
-            yield number, parse_line(line, number, source)
+            yield number, parse_line(line, number, source, once=once)
 
 
 class JsonLines:

@@ -43,10 +43,10 @@ def read_lines(path: str | PathLike[str]) -> Iterator[Any]:
         raise _unreadable(path, str(error)) from None
 
 
-def parse_line(line: str | bytes, number: int, source: str) -> Any:
-    """The value of a line of JSON."""
+def parse_line(line: str | bytes, number: int, source: str, *, once: bool = True) -> Any:
+    """The value of a line of JSON, in which every key must occur `once` unless told otherwise."""
     try:
-        return strictjson.parse(line)
+        return strictjson.parse(line, once=once)
     except strictjson.JsonError as error:
         raise _bad_line(source, number, str(error)) from None
 

@@ -21,7 +21,7 @@ from verax.files.two_models import SameRows
 from verax.inputs.arrays import Array, Floats
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.texts import number_of
-from verax.wings.evals.reading.graded import RIGHT, WRONG
+from verax.wings.evals.reading.graded import RIGHT, WRONG, asking_for_values, named_values
 from verax.wings.evals.reading.repeats import found_repeats, may_matter
 from verax.wings.evals.reading.table import EvalLog, logs_named, read_log
 
@@ -57,6 +57,8 @@ class GradeColumns:
         One or two kinds of groups.
     by : tuple of str
         Columns of subgroups.
+    values : mapping of str to float
+        The grades that texts are, where grades are texts.
     """
 
     grade: str | None = None
@@ -72,14 +74,16 @@ class GradeColumns:
     weights: str | None = None
     status: str | None = None
     by: tuple[str, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, reading: Reading) -> GradeColumns:
         """The columns that a reading names."""
         if isinstance(reading.grades, Mapping):
             raise InputError("must be one column at the command line", argument="grades", kind="type")
+        grade, values = named_values(reading.grades)
         return cls(
-            reading.grades,
+            grade,
             reading.answer,
             reading.gold,
             reading.confidence_column,
@@ -91,6 +95,7 @@ class GradeColumns:
             named_columns(reading.groups),
             reading.weights,
             by=tuple(reading.cuts),
+            values=values,
         )
 
     @property
@@ -292,7 +297,8 @@ def _table(
 ) -> tuple[Any, GradeColumns, str, EvalLog | None]:
     """The rows of files, which column is what, what they are called, and the log if they are one."""
     if logs_named(path):
-        log = read_log(path, grade=columns.grade, questions=questions, stacked=columns.model is not None)
+        how: dict[str, Any] = {"values": columns.values, "stacked": columns.model is not None}
+        log = read_log(path, grade=columns.grade, questions=questions, **how)
         known: dict[str, Any] = {name: name for name in ("epoch", "status") if getattr(columns, name) is None}
         several = log.table["task"].null_count == 0
         if several and columns.task is None and len(log.table["task"].unique()) > 1:
@@ -349,7 +355,7 @@ def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = Fals
     if columns.model is None:
         _refuse_models(table, name)
     grades = (
-        _grades(values[columns.grade], columns.grade, name)
+        _grades(values[columns.grade], columns.grade, name, columns.values)
         if columns.grade is not None
         else _matches(values[str(columns.answer)], values[str(columns.gold)])
     )
@@ -422,18 +428,25 @@ def _refuse_models(table: Any, name: str) -> None:
         )
 
 
-def _grades(cells: Sequence[Any], column: str, name: str) -> Floats:
-    """Cells as grades; NaN where one is empty."""
+def _grades(
+    cells: Sequence[Any], column: str, name: str, values: Mapping[str, float] | None = None
+) -> Floats:
+    """Cells as grades, by the `values` of texts where these are given; NaN where one is empty."""
     grades = np.full(len(cells), np.nan)
     for row, cell in enumerate(cells):
-        text = cell.strip().casefold() if isinstance(cell, str) else cell
+        text = cell.strip() if isinstance(cell, str) else cell
         if text is None or text == "":
             continue
+        if values and text in values:
+            grades[row] = values[text]
+            continue
         if isinstance(text, str):
-            text = 1.0 if text in RIGHT else 0.0 if text in WRONG else text
+            known = text.casefold()
+            text = 1.0 if known in RIGHT else 0.0 if known in WRONG else text
         try:
             grades[row] = float(text)
         except (TypeError, ValueError):
+            texts = Counter(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip())
             raise InputError(
                 f"Column {show(column)} must hold numbers, or true and false",
                 argument="grade",
@@ -441,7 +454,10 @@ def _grades(cells: Sequence[Any], column: str, name: str) -> Floats:
                 found=f"row {row} holds {show(cell)}",
                 rows=(row,),
                 values=[cell],
-                remedies=[Remedy("Leave the cell empty where an answer was not graded.")],
+                remedies=[
+                    Remedy("Leave the cell empty where an answer was not graded."),
+                    asking_for_values(column, texts),
+                ],
             ) from None
     return grades
 

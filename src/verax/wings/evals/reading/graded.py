@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verax.analyses.comparison.ungraded import OF_MODEL, OF_OTHERS
+from verax.errors import Remedy, passing
 from verax.inputs.records.record import mapping, sequence
 
 if TYPE_CHECKING:
@@ -167,6 +170,32 @@ def grade_of(value: Any) -> float | str | None:
         return number_or_none(float(text))
     except ValueError:
         return text or None
+
+
+# A metric whose grades are texts, with the grade of each.
+_VALUES = re.compile(r"(?P<metric>.+?):(?P<values>[^:=,]+=[^=,]+(?:,[^=,]+=[^=,]+)*)")
+
+
+def named_values(grade: str | None) -> tuple[str | None, dict[str, float]]:
+    """A metric, and the grades of its texts where these are given with it.
+
+    >>> named_values("tone:good=1,so so=0.5"), named_values("score:std")
+    (('tone', {'good': 1.0, 'so so': 0.5}), ('score:std', {}))
+    """
+    parts = _VALUES.fullmatch(grade or "")
+    if parts is None:
+        return grade, {}
+    pairs = [pair.split("=") for pair in parts["values"].split(",")]
+    try:
+        return parts["metric"], {text.strip(): float(number) for text, number in pairs}
+    except ValueError:
+        return grade, {}
+
+
+def asking_for_values(metric: str, texts: Counter[str]) -> Remedy:
+    """What to pass for a metric whose grades are texts."""
+    example = ",".join(f"{text}={n}" for (text, _), n in zip(texts.most_common(), (1, 0), strict=False))
+    return passing("for grades that are texts, with the grade of each", grade=f"{metric}:{example}")
 
 
 def json_text(value: Any) -> str | None:

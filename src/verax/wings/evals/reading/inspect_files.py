@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,11 @@ from verax.wings.evals.reading.inspect import is_sample, read_sample
 from verax.wings.evals.reading.look import Look, no_log
 
 EVAL = ".eval"
+# What is read of a sample for its grades. Its events and messages are by far the most of it.
+_FIELDS = (
+    *("id", "epoch", "input", "choices", "target", "output"),
+    *("scores", "score", "metadata", "error", "limit"),
+)
 
 
 def _found(look: Look) -> bool:
@@ -29,11 +34,15 @@ def samples_of(path: Path) -> Iterator[Any] | None:
             return None
     except (InputError, OSError):
         return None
-    return (record for _, record in open_inspect(path).records)
+    return (record for _, record in _opened(path, None).records)
 
 
 def open_inspect(path: Path) -> LogRecords:
-    """The samples of an archive, or of a JSON document."""
+    """The samples of an archive, or of a JSON document, as far as grades need them."""
+    return _opened(path, _FIELDS)
+
+
+def _opened(path: Path, fields: Collection[str] | None) -> LogRecords:
     if path.suffix.lower() == EVAL:
         archive = Archive(path)
         heads = [name for name in ("header.json", "_journal/start.json") if name in archive.names]
@@ -42,7 +51,7 @@ def open_inspect(path: Path) -> LogRecords:
         header = _json(next(archive.read((heads[0],)))[1], path, heads[0])
         names = tuple(name for name in archive.names if name.startswith("samples/"))
         records: Iterable[tuple[int, Any]] = enumerate(
-            _json(content, path, name) for name, content in archive.read(names)
+            _json(content, path, name, fields) for name, content in archive.read(names)
         )
         n = len(names)
     else:
@@ -81,9 +90,9 @@ def _incomplete(header: Mapping[Any, Any], n: int) -> tuple[str, ...]:
     return (f"The run did not finish (status {status or 'started'}): the log has {n:,}{of} samples.",)
 
 
-def _json(content: bytes, path: Path, name: str) -> Any:
+def _json(content: bytes, path: Path, name: str, fields: Collection[str] | None = None) -> Any:
     try:
-        return strictjson.parse(content)
+        return strictjson.parse(content) if fields is None else strictjson.parse_fields(content, fields)
     except strictjson.JsonError as error:
         raise no_log(path, f"member {name[:80]!r} is no JSON ({str(error)[:80]})") from None
 

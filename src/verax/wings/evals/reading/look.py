@@ -63,7 +63,7 @@ class Look:
         """The first record of JSON Lines or of an array; of a table, its columns without values."""
         if self.is_lines:
             check_regular(self.path)
-            return mapping(next((record for _, record in lines_of(self.path)), None))
+            return mapping(next((record for _, record in lines_of(self.path, once=False)), None))
         if self.ending in _TABLES:
             return dict.fromkeys(SourceTable.of_file(self.path, Reading()).schema.names)
         text = self.head.lstrip()
@@ -95,7 +95,8 @@ def log_lines(path: Path, notes: list[str]) -> Iterator[tuple[int, Any]]:
     check_regular(path)
     done = 0
     try:
-        for done, value in lines_of(path):
+        # Tools write every key once, and looking takes as long as reading.
+        for done, value in lines_of(path, once=False):
             yield done, value
     except InputError:
         if not done or not _is_cut(path, done):

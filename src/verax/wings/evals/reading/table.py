@@ -22,6 +22,7 @@ from verax.wings.evals.reading.graded import (
     Graded,
     LogFormat,
     LogRecords,
+    asking_for_values,
     question_text,
     shortened,
 )
@@ -500,16 +501,14 @@ def _metric(found: _Found, grade: str | None, log: LogRecords) -> str | None:
 
 def _texts_as_grades(metric: str, texts: Counter[str], log: LogRecords) -> InputError:
     """The error about grades that are texts without a known meaning."""
-    common = [text for text, _ in texts.most_common()]
-    example = ",".join(f"{text}={n}" for text, n in zip(common, (1, 0), strict=False))
     return InputError(
-        "must be given, because the grades are texts",
-        argument="grade_values",
-        kind="missing",
+        "must be a metric whose grades are numbers, or right and wrong",
+        argument="grade",
+        kind="type",
         found=f"{show(metric)} holds {_some([f'{show(text)} ({n:,})' for text, n in texts.most_common()])}",
-        values=common,
+        values=list(texts),
         source=log.source,
-        remedies=[passing("with the grade of each text", grade_values=example)],
+        remedies=[asking_for_values(metric, texts)],
     )
 
 
