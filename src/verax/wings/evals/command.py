@@ -44,7 +44,8 @@ _WORST = 9
 evals: typer.Typer = typer.Typer(
     help="Evaluate and compare graded answers and evaluation logs.\n\n"
     "Answers are graded in a column (--grade, or one called correct), or right if they equal --gold. Logs of "
-    "Inspect, lm-evaluation-harness, HELM, OLMES and OpenAI evals are recognised by their content."
+    "Inspect, lm-evaluation-harness, HELM, OLMES and OpenAI evals, and results of promptfoo, DeepEval, "
+    "Braintrust, LangSmith, MLflow and Ragas, are recognised by their content."
 )
 app.add_typer(evals, name="evals")
 

@@ -183,8 +183,9 @@ class _Rows:
             column.extend([None] * (row + 1 - len(column)))
             column[row] = value
         if metric in answer.grades:
-            said = {"answer": answer.answer, "confidence": answer.confidence, "status": answer.status}
-            self.answers[row] = self.answers[row]._replace(**said)
+            self.answers[row] = self.answers[row]._replace(
+                answer=answer.answer, confidence=answer.confidence, status=answer.status
+            )
 
     def cut(self, n: int) -> None:
         """Leave the first rows."""
