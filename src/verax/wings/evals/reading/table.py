@@ -165,8 +165,17 @@ class _Rows:
             place = self._places.setdefault((model, answer.prompt, task, key, epoch), row)
         self.answers.append(
             _Read(
-                *(key, answer.answer, answer.gold, answer.confidence, answer.status),
-                *(model, answer.prompt, task, epoch, log, same),
+                key,
+                answer.answer,
+                answer.gold,
+                answer.confidence,
+                answer.status,
+                model,
+                answer.prompt,
+                task,
+                epoch,
+                log,
+                same,
             )
         )
         self.metrics.put(row, answer.grades)
