@@ -273,7 +273,7 @@ def test_lengths_lose_against_each_other_as_models_do(units):
     assert sure >= found.length_within("brier", 0.2)
     assert abs(found.difference(f"top-{sure}", "full").interval.high) <= 0.2 * found["brier"][-1]
     assert len(found.plot().axes) == 1
-    with pytest.raises(KeyError, match="'top-9' was not compared"):
+    with pytest.raises(KeyError, match="there is no prediction 'top-9'"):
         found.difference("top-9", "full")
 
 
@@ -315,7 +315,7 @@ def test_given_lists_stand_for_the_full_distribution():
         with pytest.raises(vx.InputError) as caught:
             vx.compare_lengths(y, lists, **options)
         assert caught.value.argument == argument
-    with pytest.raises(KeyError, match="'rps' was not compared"):
+    with pytest.raises(KeyError, match="there is no rule 'rps'"):
         comparison["rps"]
     labelled = vx.TopLists.from_label_probabilities(np.random.default_rng(0).random((30, 5)), 8)
     sets = np.random.default_rng(1).integers(0, 2, (30, 5))

@@ -1,6 +1,7 @@
-"""Commands on a machine that fails: signals, kills, full disks, no output, no home, odd locales.
+"""Commands on a machine that fails: signals, no output, no home, odd locales.
 
-Whatever happens, files are whole, inputs stay, nothing temporary is left, and the user gets one line.
+Whatever happens, files are whole, inputs stay, nothing temporary is left, and the user gets one line. What a
+failing disk does is in `tests/attack/disk.py`.
 """
 
 from __future__ import annotations
@@ -86,53 +87,6 @@ def test_signals_at_any_time(command, folder):
         check(folder, before, outputs)
         for name in {*outputs, "new.state"} & set(os.listdir()) - set(map(str, before)):
             os.unlink(name)
-
-
-_KILLED = """
-import os, signal, sys
-from verax.__main__ import main
-os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-sys.argv = ["verax", *sys.argv[1:]]
-main()
-"""
-
-
-def test_a_kill_between_write_and_rename_keeps_the_old_file(folder):
-    with open("out.verax", "w") as file:
-        file.write("the old one")
-    before = contents(folder)
-    typed = ["evaluate", "preds.parquet", "--save", "out.verax"]
-    ran = subprocess.run([sys.executable, "-c", _KILLED, *typed], capture_output=True, check=False)
-    assert ran.returncode == -signal.SIGKILL
-    after = contents(folder)
-    assert {path: after[path] for path in before} == before
-    done = process(*typed)
-    assert done.returncode == 0, done.stderr
-    assert contents(folder).keys() == before.keys()
-    assert (folder / "out.verax").read_bytes().startswith(b"VERAX")
-
-
-FULL = ["evaluate", *(pytest.param(name, marks=pytest.mark.long) for name in OUTPUTS if name != "evaluate")]
-
-
-@pytest.mark.parametrize("command", FULL)
-def test_a_full_disk_names_the_file_and_keeps_the_old_one(command, folder):
-    import resource
-
-    before = contents(folder)
-
-    def full():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
-
-    run = started(command, *OUTPUTS[command], preexec_fn=full)
-    with run:
-        _, said = run.communicate(timeout=120)
-    name = ["new.state", *OUTPUTS[command]][-1]
-    assert run.returncode == 3, said
-    assert "File too large" in said
-    assert name in said
-    assert said.count("\n") == 1
-    check(folder, before)
 
 
 def test_a_closed_output_is_no_crash(folder):

@@ -1,6 +1,7 @@
 """Hostile calls against verax, bounded in the tests and long with `make fuzz`.
 
-Each module listed in FUZZERS has a function `attempt(rng)`: one hostile call, made of random numbers
+Modules of `fuzz` hold verax to other computations, those of `attack` to the law that is in `attack.law`. Each
+module listed in FUZZERS has a function `attempt(rng)`: one hostile call, made of random numbers
 from `rng` alone. It returns quietly where verax behaves and raises where it does not, with what is needed
 to repeat the call in its message.
 """
@@ -8,57 +9,43 @@ to repeat the call in its message.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 import time
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-# Every fuzzer, with the number of calls that every run of the tests makes. The long tests make three times as
-# many.
+# Every fuzzer and every attack, with four times the number of calls that each run of the tests makes. The
+# long tests make the others, and twice as many again.
 FUZZERS: dict[str, int] = {
-    "bruteforce": 40,
-    "commands": 50,
-    "files": 100,
-    "elsewhere": 40,
-    "garbage": 500,
-    "grades": 60,
-    "lists": 250,
-    "logs": 120,
-    "monitors": 30,
-    "options": 200,
-    "records": 250,
-    "sets": 60,
-    "stored": 80,
-    "sums": 50,
-    "valid_rows": 150,
+    "attack.commands": 50,
+    "attack.garbage": 1200,
+    "attack.saved": 400,
+    "attack.stored": 80,
+    "fuzz.bruteforce": 40,
+    "fuzz.elsewhere": 40,
+    "fuzz.files": 100,
+    "fuzz.grades": 60,
+    "fuzz.lists": 250,
+    "fuzz.logs": 120,
+    "fuzz.monitors": 30,
+    "fuzz.records": 250,
+    "fuzz.sets": 60,
+    "fuzz.sums": 50,
+    "fuzz.valid_rows": 150,
 }
-
-
-# Rows cut into parts are made as in other tests.
+# Run by itself, this file finds the modules of the tests.
 sys.path.append(str(Path(__file__).parents[1]))
-
-
-def load(name: str) -> ModuleType:
-    """The module of a fuzzer, by its place beside this file."""
-    spec = importlib.util.spec_from_file_location(f"fuzz_{name}", Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Data classes look themselves up among the modules.
-    sys.modules[module.__name__] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def failures(
     name: str, calls: range, seed: int, *, limit: int = 20, thorough: bool = False
 ) -> tuple[int, list[str]]:
     """How many attempts of some numbers failed, and what the first different failures said."""
-    module = load(name)
+    module: Any = import_module(name)
     module.THOROUGH = thorough
     seen: Counter[str] = Counter()
     for call in calls:

@@ -1,16 +1,10 @@
-"""The bounded, seeded runs of every fuzzer; `make fuzz` runs them for long."""
+"""The bounded, seeded runs of every fuzzer and attack; `make fuzz` runs them for long."""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location("fuzz_run", Path(__file__).with_name("run.py"))
-run = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(run)
-
+from fuzz import run
 
 # In parts, so that workers can share them; most calls are for the long tests.
 PARTS = [

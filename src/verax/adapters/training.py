@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from verax.common.checks import check_choice
 from verax.errors import InputError, RuleError
-from verax.inputs.arrays import Array, namespace_of, to_array
+from verax.inputs.arrays import Array, kind_of, namespace_of, to_array
 from verax.inputs.cumulative import OUTPUTS, Outputs, from_cumulative
 from verax.scores.base import Rule
 from verax.scores.registry import parse
@@ -66,7 +66,7 @@ def is_differentiable(rule: Rule) -> bool:
     >>> is_differentiable(vx.brier), is_differentiable(vx.zero_one)
     (True, False)
     """
-    here, there = rule.by_outcome([[0.5, 0.3, 0.2], [0.52, 0.29, 0.19]]).tolist()
+    here, there = parse(rule).by_outcome([[0.5, 0.3, 0.2], [0.52, 0.29, 0.19]]).tolist()
     return bool(here != there)
 
 
@@ -125,9 +125,9 @@ class Head:
             The logarithms.
         """
         z = to_array(outputs, "outputs")[0]
-        if z.ndim != 2 or z.shape[1] < 1:
+        if z.ndim != 2 or z.shape[1] < 1 or kind_of(z) not in ("real", "integer"):
             raise InputError(
-                "must have a column for each threshold: shape (N, K - 1)",
+                "must be numbers, with a column for each threshold: shape (N, K - 1)",
                 argument="outputs",
                 kind="length",
                 found=f"the shape is {tuple(z.shape)}",

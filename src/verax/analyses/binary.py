@@ -15,6 +15,8 @@ import numpy as np
 from verax.analyses.parts import dense, probabilities, scaled, seen
 from verax.analyses.units import CountedUnits, SamplingUnits, sums_at
 from verax.common.caching import cached_property
+from verax.common.checks import as_name, is_called
+from verax.errors import show
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part
@@ -265,10 +267,11 @@ _Found = TypeVar("_Found", bound=OfEvent)
 
 def first_of(lines: Iterable[_Found], event: object | None, model: str | None, what: str) -> _Found:
     """The first curve or point of an event and a model, each unless it is None."""
+    of_event = as_name(event)
     for line in lines:
-        if (event is None or str(event) == line.event) and model in (None, line.model):
+        if of_event in (None, line.event) and (model is None or is_called(model, line.model)):
             return line
-    raise KeyError(f"there is no {what} of {event!r} and {model!r}")
+    raise KeyError(f"there is no {what} of {show(event)} and {show(model)}")
 
 
 def heading(what: str, n_rows: int, n_groups: int | None, n_classes: int, *, ordered: bool) -> str:

@@ -20,7 +20,7 @@ from verax.analyses.worst_rows import (
     ranks_known,
     rounded_losses,
 )
-from verax.common.checks import check_count
+from verax.common.checks import check_count, check_integer
 from verax.common.faces import Hidden
 from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Valued
@@ -76,7 +76,7 @@ class Worst(Tabled, MaySkip):
         return iter(self.cases)
 
     def __getitem__(self, i: int) -> Case:
-        return self.cases[i]
+        return self.cases[check_integer("i", i)]
 
     def plot(self, n: int = 6) -> Any:
         """Draw the forecasts of the worst rows beside what happened.

@@ -7,12 +7,14 @@ import numbers
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
+from verax.common.texts import shortened
 from verax.errors import InputError, Remedy, show
 
+V = TypeVar("V")
 # Label sets have 2**L classes. With more classes than these, an even share of the probability comes near the
 # smallest double. In sums, more classes count as this number: their shares are nothing beside the rest.
 MOST_CLASSES = 2**900
@@ -130,7 +132,7 @@ def check_number(
     >>> check_number("base", np.float64(2), "must be a number above 1", lambda b: b > 1)
     2.0
     """
-    number = _plain(value)
+    number = plain_number(value)
     if number is None or not math.isfinite(number) or not holds(number):
         raise InputError(
             f"{requirement}, not {show(value)}",
@@ -140,6 +142,45 @@ def check_number(
             remedies=remedies,
         )
     return number
+
+
+def looked_up(known: Mapping[Any, V], name: object, what: str) -> V:
+    """What has a name; a `KeyError` for another one, which says what there is.
+
+    >>> looked_up({"a": 1}, "a", "model")
+    1
+    """
+    try:
+        return known[name]
+    except (KeyError, TypeError):
+        there = shortened(", ".join(map(str, known)), 400)
+        raise KeyError(f"there is no {what} {show(name)}; there are {there}") from None
+
+
+def as_name(label: object) -> object:
+    """What results call a class: the text of a label that is a single value."""
+    plain = isinstance(label, (bool, int, float, np.generic)) or hasattr(label, "isoformat")
+    return (show(label) if is_whole(label) else str(label)) if plain else label
+
+
+def is_called(name: object, *names: object) -> bool:
+    """Whether a name is one of these; what is no text is none."""
+    return isinstance(name, str) and name in names
+
+
+def check_names(argument: str, value: object) -> list[str]:
+    """`value` as a list of texts, at least one; everything else is refused."""
+    names = list(value) if isinstance(value, (list, tuple, dict, set, frozenset)) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"must be a list of names, not {show(value)}", argument=argument, kind="type", values=[value]
+        )
+    return names
+
+
+def any_number(argument: str, value: object) -> float:
+    """`value` as a finite number of any size; everything else is refused."""
+    return check_number(argument, value, "must be a number", lambda _: True)
 
 
 def check_n_classes(value: object, *, most: int = MOST_CLASSES) -> int:
@@ -165,7 +206,7 @@ def with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, in
     return checked
 
 
-def _plain(value: object) -> float | None:
+def plain_number(value: object) -> float | None:
     """A real number as a Python int or float; None for anything else."""
     if type(value) is float:
         return value

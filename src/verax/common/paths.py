@@ -124,7 +124,13 @@ def as_path(path: object, argument: str = "path") -> Path:
     """The name or URL of a file as a path; others are refused."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError("must be the name of a file", argument=argument, kind="type", found=show(path))
-    return path_of(path)
+    try:
+        named = path if isinstance(path, Path) else os.fspath(path)
+    except TypeError:
+        named = b""
+    if isinstance(named, bytes):
+        raise InputError("must have a name that is a text", argument=argument, kind="type", found=show(path))
+    return path_of(named)
 
 
 def matching(source: str | Path) -> list[Path]:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from verax._version import __version__
+from verax.common.checks import check_flag
 from verax.common.faces import face_of
 from verax.common.kinds import SPECIAL, below, check_fields, named, records_in, special_of, stored_name
 from verax.common.packing import Reader, Writer
@@ -57,6 +58,7 @@ class Result:
         dict
             What there is to know, by name.
         """
+        stored = check_flag("stored", stored)
         shown = plain(self._as_dict())
         assert isinstance(shown, dict)
         if not stored:
@@ -81,15 +83,14 @@ class Result:
         Self
             An equal result.
         """
-        try:
-            stored = values["stored"]
-            version = stored["version"]
-        except (KeyError, TypeError, IndexError):
+        stored = values.get("stored") if isinstance(values, Mapping) else None
+        version = stored.get("version") if isinstance(stored, Mapping) else None
+        if version is None:
             raise _unfit(
                 "must be what `to_dict` gave",
                 "there is nothing stored, because the result holds what verax does not know by name or "
                 "because of stored=False",
-            ) from None
+            )
         if type(version) is not int or version > VERSION:
             raise _unfit(
                 f"must be of version {VERSION} or older, which this verax knows",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from verax.errors import InputError
+from verax.errors import InputError, show
 
 # A key that needs no quotes.
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -21,6 +21,8 @@ CONFIG = "verax.toml"
 
 def table_of(path: str | os.PathLike[str], tool: str) -> dict[str, Any]:
     """The keys of a TOML file; of `pyproject.toml`, those of the table of a tool."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError("must be the name of a file", argument="path", kind="type", found=show(path))
     file = Path(path)
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))

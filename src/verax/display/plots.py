@@ -29,7 +29,7 @@ from verax.display.marks import (
     corner_place,
     facets,
 )
-from verax.errors import InputError
+from verax.errors import InputError, show
 
 # The colours of Okabe and Ito, which colour-blind readers can tell apart, and line styles.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -158,7 +158,12 @@ def _frame(figure: Any, sheet: Sheet) -> None:
 
 def _axes_for(n: int, ax: Any) -> list[Any]:
     """The axes that a caller gave for n panels."""
-    axes = list(ax) if isinstance(ax, (list, tuple, np.ndarray)) else [ax]
+    axes = list(ax) if isinstance(ax, (list, tuple)) or (isinstance(ax, np.ndarray) and ax.ndim) else [ax]
+    pyplot()
+    from matplotlib.axes import Axes
+
+    if not all(isinstance(one, Axes) for one in axes):
+        raise InputError("must be axes of matplotlib", argument="ax", kind="type", found=f"it is {show(ax)}")
     if len(axes) != n:
         raise InputError(
             f"must be left out, or be {n} axes, one for each panel" if n > 1 else "must be one axes",

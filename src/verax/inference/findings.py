@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from verax.common.checks import is_called
+from verax.common.packing import refusing
 from verax.common.stored import mapping, text
 from verax.common.strictjson import number, plain
 from verax.common.texts import percent as in_percent
@@ -333,7 +335,9 @@ class Verdict(str):
         tuple of str
             Models, classes, thresholds or subgroups; empty where the claim is not made.
         """
-        return tuple(name for finding in self.findings if finding.claim == claim for name in finding.about)
+        return tuple(
+            name for finding in self.findings if is_called(claim, finding.claim) for name in finding.about
+        )
 
     def with_source(self, source: str) -> Self:
         """The verdict with commands that run as printed.
@@ -399,8 +403,9 @@ class Verdict(str):
         Verdict
             An equal one.
         """
-        given = mapping(values)
-        return cls(map(Finding.from_dict, given["findings"]), text(given["tested"]))
+        with refusing("is missing or of another type"):
+            given = mapping(values)
+            return cls([*map(Finding.from_dict, given["findings"])], text(given["tested"]))
 
 
 # What recalibration may cure.

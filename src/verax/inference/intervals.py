@@ -10,7 +10,9 @@ from typing import Any, Literal, TypedDict, cast, get_args
 import numpy as np
 
 from verax.common.checks import check_choice, check_count, check_number, is_whole
+from verax.common.packing import UnreadableError
 from verax.common.spelling import LATER
+from verax.common.stored import text
 from verax.common.strictjson import number, plain
 from verax.common.texts import in_format
 from verax.errors import InputError, passing, show
@@ -234,8 +236,13 @@ class Interval(tuple[float, float]):
         Interval
             The interval.
         """
-        low, high, confidence = (number(facts[name]) for name in ("low", "high", "confidence"))
-        how = {"method": str(facts["method"]), "caution": str(facts["caution"])}
+        try:
+            low, high, confidence = (number(facts[name]) for name in ("low", "high", "confidence"))
+            how = {"method": text(facts["method"]), "caution": text(facts["caution"])}
+        except (LookupError, TypeError, ValueError, UnreadableError) as error:
+            raise InputError(
+                "must be what `to_dict` gave", argument="facts", kind="type", found=show(str(error))
+            ) from None
         return cls(low, high, confidence=confidence, **how)
 
     def __format__(self, spec: str) -> str:

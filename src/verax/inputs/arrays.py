@@ -139,7 +139,8 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
         advice = Remedy("Pass its toarray() or to_dense().", python_only=True)
         raise InputError("must not be sparse", argument=argument, kind="type", remedies=[advice])
     # A class has the attributes of its instances, so only instances are asked for them.
-    array_like = hasattr(x, "__array_namespace__") or (package in _ARRAY_PACKAGES and hasattr(x, "ndim"))
+    claims = hasattr(x, "__array_namespace__") or package in _ARRAY_PACKAGES
+    array_like = claims and hasattr(x, "ndim")
     if array_like and not isinstance(x, type):
         return x, None
     if is_relation(x):

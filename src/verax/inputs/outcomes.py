@@ -54,7 +54,7 @@ class LookUp:
         self.classes = classes
         self._positions = {label: i for i, label in enumerate(classes)}
         # Tuples are names, not rows, so they stay objects and are looked up by hashing.
-        plain = not any(isinstance(c, tuple) for c in classes)
+        plain = not any(isinstance(c, Iterable) and not isinstance(c, (str, bytes)) for c in classes)
         names = np.asarray(classes) if plain else np.empty(len(classes), np.object_)
         self._order = np.argsort(names) if names.dtype.kind in "iufUS" else None
         self._sorted = names if self._order is None else names[self._order]

@@ -16,7 +16,7 @@ from functools import partial, wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
-from verax.common.checks import check_choice, check_flag
+from verax.common.checks import check_choice, check_flag, check_names
 from verax.common.toml import beside, table_of, to_toml
 from verax.errors import InputError, Remedy, show
 from verax.inputs import reading_checks as checks
@@ -466,7 +466,7 @@ class Reading:
         what = "sets" if self.sets else "probs"
         given = getattr(self, what)
         if not isinstance(given, Mapping):
-            return {default: self}
+            return {check_names("default", [default])[0]: self}
         return {name: replace(self, **{what: columns}) for name, columns in given.items()}
 
     @property
@@ -566,9 +566,9 @@ class Reading:
                     values=[unknown],
                 )
             given |= {**lists, "lists": True}
-        if given.get("probs") == {} or given.get("sets") == {}:
-            name = "probs" if given.get("probs") == {} else "sets"
-            raise InputError("must name at least one model", argument=name, kind="length")
+        for name in ("probs", "sets"):
+            if isinstance(given.get(name), Mapping) and not given[name]:
+                raise InputError("must name at least one model", argument=name, kind="length")
         return cls(**given) if reading is None else replace(reading, **given)
 
     @classmethod

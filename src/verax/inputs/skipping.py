@@ -522,6 +522,8 @@ def take_rows(x: Any, rows: Ints) -> Any:
     if not hasattr(x, "__getitem__") or hasattr(x, "toarray"):
         # A single value or a sparse array is refused later, as without skipping.
         return x
+    if hasattr(x, "__len__") and rows.size and len(x) <= rows.max():
+        return x
     package = type(x).__module__.partition(".")[0]
     if package in ("pandas", "pyarrow"):
         return x.take(rows)

@@ -267,7 +267,7 @@ class Rule(ABC):
         [0.3125, 0.0625, 0.3125]
         """
         with_class = None if isinstance(p, type) else getattr(p, "with_class", None)
-        if with_class is None:
+        if with_class is None or not isinstance(getattr(p, "n_classes", None), int):
             rows, single = distributions(p, "p")
             losses = losses_by_outcome(self, rows)
             return losses[0, :] if single else losses

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from verax.common.checks import plain_number
 from verax.engines.stats import RowStats
 from verax.errors import InputError, show
 from verax.inputs.arrays import Array, Floats
@@ -61,7 +63,8 @@ class Grade(Rule):
     )
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+        ends = [plain_number(end) for end in (self.low, self.high)]
+        if any(end is None or not math.isfinite(end) for end in ends) or not self.low < self.high:
             raise InputError(
                 "must be the worst and the best possible grade, such as (0, 1)",
                 argument="grade_range",

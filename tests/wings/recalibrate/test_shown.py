@@ -144,7 +144,7 @@ def test_the_table_the_frame_and_the_figure_say_the_same():
     assert "temperature" in marked[0]
     assert found.verdict in lines
     assert "<table>" in found._repr_html_()
-    with pytest.raises(KeyError, match="was not tried"):
+    with pytest.raises(KeyError, match="there is no trial of"):
         found.trial("beta")
     (axes,) = found.plot().axes
     drawn_at = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]

@@ -18,7 +18,7 @@ from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.sums import SummedEvent
 from verax.analyses.calibration.uncertainty import SecondLook
-from verax.common.checks import in_digits
+from verax.common.checks import as_name, check_names, in_digits, looked_up
 from verax.common.faces import Hidden, Merged
 from verax.common.results import Result
 from verax.display.tables import NO_HEADING, Column, FrameKind, Table, Tabled, band_columns, stacked
@@ -161,10 +161,7 @@ class Reliability(Tabled, MaySkip):
         return {"resamples": self.resamples, "confidence": self.confidence, "seed": self.seed}
 
     def __getitem__(self, name: object) -> ReliabilityCurve:
-        curve_of_name = next((curve for curve in self.curves if curve.name == str(name)), None)
-        if curve_of_name is None:
-            raise KeyError(f"{name!r} has no curve; there are {', '.join(c.name for c in self.curves)}")
-        return curve_of_name
+        return looked_up({curve.name: curve for curve in self.curves}, as_name(name), "curve of")
 
     def __iter__(self) -> Iterator[ReliabilityCurve]:
         return iter(self.curves)
@@ -219,7 +216,7 @@ class Reliability(Tabled, MaySkip):
         from verax.display.plots import draw
         from verax.display.reliability import reliability_sheet
 
-        curves = self.curves if names is None else [self[name] for name in names]
+        curves = self.curves if names is None else [self[name] for name in check_names("names", names)]
         return draw(reliability_sheet(self, curves))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from verax.analyses.calibration.decomposition import event_recipe, read_decomposition
+from verax.common.checks import looked_up
 from verax.display.tables import Column, Table, Tabled
 from verax.inference.intervals import Resampling
 from verax.inputs.memory import open_rows
@@ -71,10 +72,7 @@ class ScoreMap(Tabled, MaySkip):
     _notes_apart = True
 
     def __getitem__(self, name: str) -> MappedModel:
-        for model in self.models:
-            if model.name == name:
-                return model
-        raise KeyError(f"there is no model {name!r}; there are {', '.join(m.name for m in self.models)}")
+        return looked_up({model.name: model for model in self.models}, name, "model")
 
     def plot(self, ax: Any = None) -> Any:
         """Draw miscalibration against discrimination; models on a line have the same score.

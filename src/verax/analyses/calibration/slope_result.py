@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.checks import as_name, looked_up
 from verax.common.results import Result
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.estimates import holm
@@ -147,10 +148,7 @@ class CalibrationSlopes(Tabled, MaySkip):
         return len(self.lines)
 
     def __getitem__(self, name: object) -> CalibrationLine:
-        for line in self.lines:
-            if line.name == str(name):
-                return line
-        raise KeyError(f"{name!r} has no slope; there are {', '.join(line.name for line in self.lines)}")
+        return looked_up({line.name: line for line in self.lines}, as_name(name), "slope of")
 
     def _as_dict(self) -> dict[str, Any]:
         return {

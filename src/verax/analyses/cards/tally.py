@@ -10,6 +10,7 @@ from verax.analyses.cards.evaluation import score
 from verax.analyses.cards.listcard import card_from_bytes
 from verax.analyses.cards.rows import check_whole
 from verax.analyses.cards.scorecard import Scorecard
+from verax.common.checks import check_flag
 from verax.common.faces import Hidden
 from verax.errors import VeraxError
 from verax.inference.intervals import FewGroups, Resampling, WeightsAre
@@ -110,7 +111,7 @@ class Tally(MaySkip):
         Scorecard
             The card.
         """
-        if not part:
+        if not check_flag("part", part):
             check_whole(self._card)
         return self._card
 

@@ -12,6 +12,7 @@ from verax.analyses.cards.rates import SHOWN, rate_lines
 from verax.analyses.cards.rows import CardSums, MeasuredCard
 from verax.analyses.measures import MEASURES
 from verax.common.caching import cached_property
+from verax.common.checks import is_called
 from verax.common.named import NamedValues
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.errors import InputError, ParseError
@@ -130,7 +131,7 @@ class CardValues(MeasuredCard, NamedValues):
         """
         if self._counts.confusion is None and name == "accuracy":
             return self.metrics[name]
-        if name in MEASURES:
+        if is_called(name, *MEASURES):
             return self._known_rows(name).line(name)
         metric = self._metric(name)
         if metric.for_two and name in self._rates:
@@ -172,7 +173,7 @@ class CardValues(MeasuredCard, NamedValues):
     def _metric(self, name: str) -> DecisionMetric:
         """A metric that is on the card, or any registered one that these counts have."""
         for shown in self.count_metrics:
-            if shown.name == name and self._counts.confusion is not None:
+            if is_called(name, shown.name) and self._counts.confusion is not None:
                 return shown
         metric = find_metric(name)
         if metric.ordinal and not self.ordered:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from verax.analyses.comparison.records import Difference, Model, gap_numbers, pair_of
-from verax.common.checks import check_choice
+from verax.common.checks import check_choice, check_names, looked_up
 from verax.common.faces import facts_of
 from verax.display.tables import Column, FrameKind, Table
 from verax.inference.intervals import with_ends
@@ -68,9 +68,7 @@ class RankedModels:
         return str(best.name) if all(p <= 1 - self.confidence for p in gaps) else None
 
     def _of(self, by_rule: dict[str, Any], rule: str | None) -> Any:
-        if rule is not None and rule not in by_rule:
-            raise KeyError(f"{rule!r} is not in this comparison; it has {', '.join(by_rule)}")
-        return by_rule[rule or next(iter(by_rule))]
+        return looked_up(by_rule, next(iter(by_rule)) if rule is None else rule, "rule")
 
     def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
         """The difference of two models, in the given direction.
@@ -166,7 +164,7 @@ class RankedModels:
         """
         from verax.display.plots import draw
 
-        names = list(self.models) if rules is None else list(rules)
+        names = list(self.models) if rules is None else check_names("rules", rules)
         for name in names:
             self._of(self.models, name)
         return draw(self._sheet(names))

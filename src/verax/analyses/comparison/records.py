@@ -9,7 +9,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from verax.common.checks import any_number
 from verax.common.faces import Brief, Hidden
+from verax.errors import show
 from verax.inference.answers import Discordant
 from verax.inference.intervals import Interval, cautious_limits, cautious_tail, t_quantile, with_ends
 from verax.inference.signflips import unseen_bound, unseen_tail
@@ -188,6 +190,7 @@ class Difference:
         >>> round(found.difference("new", "old").not_worse(0.05), 4)
         0.0665
         """
+        margin = any_number("margin", margin)
         if self.answers is not None:
             return self.answers.tail(margin)
         worse = self.of_losses
@@ -238,14 +241,14 @@ Pair = TypeVar("Pair", bound=_OfPair)
 
 def pair_of(differences: Iterable[Pair], a: str, b: str, among: str) -> Pair:
     """The difference of two models, in the given direction; `among` completes the error."""
-    for gap in differences:
+    for gap in differences if isinstance(a, str) and isinstance(b, str) else ():
         if (gap.a, gap.b) == (a, b):
             return gap
         if (gap.a, gap.b) == (b, a):
             turned: Any = gap
             other: Pair = turned.turned() if callable(turned.turned) else turned.turned
             return other
-    raise KeyError(f"there is no pair of {a!r} and {b!r}{among}")
+    raise KeyError(f"there is no pair of {show(a)} and {show(b)}{among}")
 
 
 @dataclass(frozen=True)

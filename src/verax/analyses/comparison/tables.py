@@ -25,7 +25,8 @@ LETTERS = Column(
 
 def grade_named(name: str) -> Grade | None:
     """The rule of grades that has this name; None for other rules."""
-    scale = stored_rule(name) if name.partition("(")[0] == Grade.name else None
+    is_scale = isinstance(name, str) and name.partition("(")[0] == Grade.name
+    scale = stored_rule(name) if is_scale else None
     return scale if isinstance(scale, Grade) else None
 
 

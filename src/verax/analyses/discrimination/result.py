@@ -13,6 +13,7 @@ import numpy as np
 from verax.analyses.binary import EventRows, ScannedRows
 from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.records import Difference, pair_of
+from verax.common.checks import looked_up
 from verax.common.faces import Brief, Hidden, Maybe
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
@@ -146,7 +147,7 @@ class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
         self._scores = dict(scores)
 
     def __getitem__(self, name: str) -> RankScore:
-        return self._scores[name]
+        return looked_up(self._scores, name, "model")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scores)

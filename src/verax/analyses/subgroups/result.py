@@ -16,6 +16,7 @@ from verax.analyses.subgroups.scores import FEWEST
 from verax.analyses.subgroups.sentences import NAMED, called, subgroup_findings, untested_sentence
 from verax.analyses.subgroups.together import Pooled
 from verax.analyses.words import clean
+from verax.common.checks import looked_up
 from verax.common.faces import Key
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.findings import Claim, Finding, VerdictOnceCalled, WithVerdict, listed
@@ -145,7 +146,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         return {(line.label, line.model) if self.several else line.label: line for line in self.lines}
 
     def __getitem__(self, key: Any) -> Subgroup:
-        return self._by_key[key]
+        return looked_up(self._by_key, key, "subgroup")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._by_key)

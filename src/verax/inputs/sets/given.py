@@ -141,7 +141,7 @@ def _unusable(sets: Any, classes: Any) -> Bools:
         values = np.asarray(to_host(to_array(sets, "sets")[0]))
         if values.ndim == 2:
             return np.asarray(~((values == 0) | (values == 1)).all(axis=1))
-        sets = list(values)
+        sets = list(values) if values.ndim else [None]
     names = None if classes is None else class_names(classes)
     positions = names is not None and not any(map(is_whole, names))
     known = None if names is None else {*names, *(range(len(names)) if positions else ())}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_flag, check_n_classes, is_whole
+from verax.common.checks import check_flag, check_integer, check_n_classes, is_whole
 from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts, new_rows
@@ -72,7 +72,7 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
 
 def _several(x: object) -> bool:
     """Whether it can be iterated over; arrays without dimensions only seem so."""
-    return hasattr(x, "__iter__") and getattr(x, "ndim", 1) != 0
+    return hasattr(x, "__iter__") and not hasattr(x, "readline") and getattr(x, "ndim", 1) != 0
 
 
 def label_positions(flat: list[Any], offsets: Ints, k: int, names: tuple[Hashable, ...] | None) -> Ints:
@@ -151,7 +151,7 @@ class Sets:
         classes: Sequence[Hashable] | None = None,
         level: float | None = None,
     ) -> None:
-        self.n_classes: int = int(n_classes)
+        self.n_classes: int = check_n_classes(n_classes)
         self.classes: tuple[Hashable, ...] | None = check_classes(classes, self.n_classes)
         self.level: float | None = None if level is None else check_level(level)
         self._members, self._offsets = members, offsets
@@ -246,6 +246,9 @@ class Sets:
                 "must be a list of names", argument="classes", kind="type", found=f"it is {show(classes)}"
             )
         names = None if classes is None else tuple(classes)
+        for label in flat:
+            if not isinstance(label, Hashable):
+                raise InputError("must name classes", argument="sets", kind="type", found=show(label))
         textual = any(not is_whole(label) for label in flat)
         if names is None and textual:
             names = tuple(in_order(set(flat)))
@@ -357,7 +360,7 @@ class Sets:
 
     def __getitem__(self, row: int) -> tuple[Hashable, ...]:
         """The classes of one set: their names, or their positions if they have none."""
-        at = range(len(self))[row]
+        at = range(len(self))[check_integer("row", row)]
         if self._mask is not None:
             return tuple(map(self._name, np.flatnonzero(self._mask[at]).tolist()))
         return tuple(map(self._name, self._members[self._offsets[at] : self._offsets[at + 1]].tolist()))
@@ -441,6 +444,9 @@ class Sets:
             These sets, in this order.
         """
         self._check_positions("be taken one by one")
+        rows = to_host(to_array(rows, "rows")[0])
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < len(self))).all():
+            raise InputError("must be numbers of sets", argument="rows", kind="type", found=show(rows))
         sets = Sets.from_mask(self.mask()[rows], classes=self.classes, level=self.level)
         sets._claimed = None if self._claimed is None else self._claimed[rows]
         return sets
@@ -531,7 +537,7 @@ class Sets:
         """
         if self._lists is not None:
             return SetRows.of_lists(self._lists.with_class(position))
-        codes = np.full(len(self), position)
+        codes = np.full(len(self), check_integer("position", position))
         reduced = self._reduced(codes, ends=True)
         return SetRows(reduced, codes, self.n_classes, classes=self.classes, level=self.level)
 

@@ -19,7 +19,15 @@ from verax.analyses.comparison.records import Difference
 from verax.analyses.parts import faults_in
 from verax.analyses.units import IndependentUnits
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums, means_of
-from verax.common.checks import check_count, check_flag, check_number, in_digits
+from verax.common.checks import (
+    any_number,
+    check_count,
+    check_flag,
+    check_names,
+    check_number,
+    in_digits,
+    looked_up,
+)
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
 from verax.display.tables import Column, Table, Tabled
@@ -101,9 +109,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
     confidence: float
 
     def __getitem__(self, name: str) -> tuple[float, ...]:
-        if not isinstance(name, str) or name not in self.means:
-            raise KeyError(f"{name!r} was not compared; there are {', '.join(self.means)}")
-        return self.means[name]
+        return looked_up(self.means, name, "rule")
 
     def excess(self, name: str) -> tuple[float, ...]:
         """Excess of each loss over that of the last prediction, relative to that one.
@@ -142,8 +148,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         name = next(iter(self.means)) if rule is None else rule
         means = self[name]
         for prediction in (a, b):
-            if prediction not in self.predictions:
-                raise KeyError(f"{prediction!r} was not compared; there are {', '.join(self.predictions)}")
+            looked_up(dict.fromkeys(self.predictions), prediction, "prediction")
         i, j = self.predictions.index(a), self.predictions.index(b)
         c = self.covariances[name]
         with np.errstate(invalid="ignore"):
@@ -341,8 +346,8 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         """
         from verax.display.plots import draw
 
-        names = list(self.means) if rules is None else [name for name in rules if self[name]]
-        return draw(self._sheet(names, share))
+        names = list(self.means) if rules is None else check_names("rules", rules)
+        return draw(self._sheet([name for name in names if self[name]], any_number("share", share)))
 
     def _sheet(self, rules: Sequence[str], share: float = 0.01) -> Sheet:
         """The excess loss of each prediction over the last, a figure per rule."""

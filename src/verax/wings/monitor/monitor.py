@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 
 from verax._version import __version__
 from verax.analyses.cards.scorecard import Scorecard
-from verax.common.checks import check_count
+from verax.common.checks import check_count, is_called
 from verax.common.locking import locked
 from verax.common.paths import as_path
 from verax.errors import InputError, show
@@ -272,6 +272,8 @@ class Monitor(WithVerdict):
         Alarm or None
             The alarm, as in `alarm`.
         """
+        if not isinstance(steps, Breakdown):
+            raise InputError("must be what `observe` gave", argument="steps", kind="type", found=show(steps))
         take_in(self._state, steps)
         return self.alarm
 
@@ -520,7 +522,7 @@ class Monitor(WithVerdict):
         bool
             Whether it was.
         """
-        return digest in self._state.files
+        return is_called(digest, *self._state.files)
 
     def note_file(self, digest: str, name: str) -> None:
         """Note that a file was taken in.
@@ -532,6 +534,9 @@ class Monitor(WithVerdict):
         name : str
             Its name.
         """
+        for argument, value in (("digest", digest), ("name", name)):
+            if not isinstance(value, str):
+                raise InputError(f"must be a text, not {show(value)}", argument=argument, kind="type")
         self._state.files[digest] = name
 
     @_in_turn

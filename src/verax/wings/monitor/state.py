@@ -14,7 +14,7 @@ from verax.inputs.breakdown import Breakdown
 from verax.scores.registry import name_of
 from verax.wings.monitor.alarms import alarm_at
 from verax.wings.monitor.calendars import Periods
-from verax.wings.monitor.evidence import Dependence, Ledger, Target
+from verax.wings.monitor.evidence import OF_LOSS, Dependence, Ledger, Target
 from verax.wings.monitor.kept import KeptReading
 from verax.wings.monitor.pending import Pending
 from verax.wings.monitor.periods import Period, joined
@@ -288,12 +288,20 @@ class State:
                 float(values.get("telling_until", 0.0)),
             )
             state._read_times()
+            state._check_alarm()
             for period in state.periods[:-1]:
                 state.dependence.note(period.whole)
             if values["capital"] is not None and not by_step:
                 state.ledger = state.new_ledger()
                 state.ledger.restore(values["capital"])
         return state
+
+    def _check_alarm(self) -> None:
+        """Refuse an alarm about what is not watched."""
+        scopes = {scope for period in self.periods for scope in period.steps}
+        for column, label, name in () if self.alarm is None else self.alarm.targets:
+            if (column, label) not in scopes or name not in (OF_LOSS, *self.events):
+                raise KeyError(f"the alarm is about {name} of {label}")
 
     def _read_times(self) -> None:
         """Give all times their canonical form, which texts of 0.3 did not have."""

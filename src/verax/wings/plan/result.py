@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from verax.common.checks import any_number
 from verax.common.faces import Hidden, Merged
 from verax.display.tables import Column, Table, Tabled
 from verax.inference.findings import Claim, Finding, NextStep, WithVerdict
@@ -146,7 +147,9 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         """
         if self.kind == "width":
             return math.nan
-        return self.goal.mean_power_at(self.pilot.spread, max(2.0, rows / self.pilot.rows_per_unit))
+        return self.goal.mean_power_at(
+            self.pilot.spread, max(2.0, any_number("rows", rows) / self.pilot.rows_per_unit)
+        )
 
     def half_width_at(self, rows: float) -> float:
         """The half-width of the interval that a number of rows gives.
@@ -161,7 +164,9 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         float
             Half the width.
         """
-        return self.goal.half_width_at(self.pilot.spread, max(2.0, rows / self.pilot.rows_per_unit))
+        return self.goal.half_width_at(
+            self.pilot.spread, max(2.0, any_number("rows", rows) / self.pilot.rows_per_unit)
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the power, or the half-width of the interval, against the number of rows.

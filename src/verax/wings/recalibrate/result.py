@@ -13,7 +13,7 @@ import numpy as np
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.stored import StoredAsJson
 from verax.analyses.words import alike, probability, said
-from verax.common.checks import in_digits
+from verax.common.checks import in_digits, looked_up
 from verax.common.faces import Hidden
 from verax.common.paths import as_path
 from verax.common.texts import percent, percent_span
@@ -105,11 +105,7 @@ class ShownRecalibration(Tabled, MaySkip):
         Trial
             Its gain.
         """
-        for trial in self.trials:
-            if trial.method == method:
-                return trial
-        tried = ", ".join(trial.method for trial in self.trials)
-        raise KeyError(f"{method!r} was not tried; these were: {tried}")
+        return looked_up({trial.method: trial for trial in self.trials}, method, "trial of")
 
     @property
     def gain(self) -> Gain:

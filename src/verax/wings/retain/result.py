@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 
+from verax.common.checks import looked_up
 from verax.common.faces import Hidden, Key
 from verax.common.texts import bound
 from verax.display.tables import Column, Table, Tabled, band_columns, stacked
@@ -178,7 +179,7 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         self._curves: dict[Any, RetentionCurve] = dict(curves)
 
     def __getitem__(self, key: Any) -> RetentionCurve:
-        return self._curves[key]
+        return looked_up(self._curves, key, "curve of")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._curves)

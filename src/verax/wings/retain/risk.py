@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
@@ -13,10 +12,10 @@ from verax.analyses.parts import faults_in, with_fault_recipes
 from verax.analyses.table import RowTable
 from verax.analyses.uncertainty_scores import doubt
 from verax.common.caching import cached_property
-from verax.common.checks import check_number
+from verax.common.checks import any_number, check_number
 from verax.common.sorting import rounded_order
 from verax.display.tables import Tabled
-from verax.errors import InputError
+from verax.errors import InputError, show
 from verax.inference.bootstrap import bootstrap_interval, simultaneous_band, widened_over_groups
 from verax.inference.intervals import Interval, Resampling, few_groups
 from verax.inputs.arrays import Floats, Ints
@@ -245,7 +244,7 @@ class RiskCoverage(Tabled, MaySkip):
         float
             The share of rows that can be kept.
         """
-        return self._observed.coverage_at(check_number("risk", risk, "must be a number", math.isfinite))
+        return self._observed.coverage_at(any_number("risk", risk))
 
     @property
     def aurc_interval(self) -> Interval:
@@ -286,7 +285,8 @@ class RiskCoverage(Tabled, MaySkip):
         Interval
             The confidence interval.
         """
-        return self._interval(lambda curve: curve.coverage_at(risk), (0.0, 1.0))
+        limit = any_number("risk", risk)
+        return self._interval(lambda curve: curve.coverage_at(limit), (0.0, 1.0))
 
     def band(self, coverages: Floats) -> Floats | None:
         """A band of the risk that is to cover it at all of some coverages at once.
@@ -303,8 +303,14 @@ class RiskCoverage(Tabled, MaySkip):
         """
         if not self.resampling.replicates:
             return None
-        drawn = self._drawn(lambda curve: [curve.risk_at(c) for c in coverages])
-        risks = np.array([self.risk_at(c) for c in coverages])
+        several = coverages.tolist() if isinstance(coverages, np.ndarray) else coverages
+        if not isinstance(several, (list, tuple)) or not several:
+            raise InputError(
+                "must be shares of rows", argument="coverages", kind="type", found=show(coverages)
+            )
+        shares = [_share("coverages", coverage) for coverage in several]
+        drawn = self._drawn(lambda curve: [curve.risk_at(c) for c in shares])
+        risks = np.array([self.risk_at(c) for c in shares])
         return np.clip(simultaneous_band(drawn, risks, self.resampling.confidence), *self._range)
 
     def _interval(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.checks import looked_up
 from verax.common.faces import Hidden
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled
@@ -44,7 +45,7 @@ class Kept:
         float
             Its value at this epoch.
         """
-        return self.value if metric == self.metric else self.others[metric]
+        return looked_up({**self.others, self.metric: self.value}, metric, "metric")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from verax.common.caching import cached_property
+from verax.common.checks import check_integer, looked_up
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
@@ -81,7 +82,7 @@ class Epochs:
         {"min", "max"} or None
             The direction.
         """
-        name = self.names[column]
+        name = looked_up(self.names, column, "column")
         stated = {key.lower(): direction for key, direction in self.directions.items()}
         return stated.get(column.lower(), stated.get(name.base, name.direction))
 
@@ -166,5 +167,5 @@ class Epochs:
         int or float
             Its number.
         """
-        epoch = float(self.epochs[i])
+        epoch = float(self.epochs[check_integer("i", i)])
         return int(epoch) if epoch.is_integer() else epoch

@@ -42,6 +42,8 @@ def measured(
             argument="epochs",
             kind="type",
         )
+    if rules is not None and not isinstance(rules, (list, tuple)):
+        raise InputError(f"must be a list of rules, not {show(rules)}", argument="rules", kind="type")
     wanted = list(DEFAULT if rules is None else rules)
     refined = {name: name for name in wanted if isinstance(name, str) and name.endswith(REFINEMENT)}
     losses = {

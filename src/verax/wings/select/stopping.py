@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from verax.analyses.cards.evaluation import card_value
 from verax.analyses.measures import ORIENTATIONS
-from verax.common.checks import check_choice, check_count, check_flag, check_number
+from verax.common.checks import check_choice, check_count, check_flag, check_number, is_called
 from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
 from verax.inputs.options import RowOptions
 from verax.scores.base import Rule
@@ -201,6 +201,7 @@ class EarlyStopping:
         bool
             Whether it is better.
         """
+        value = _number(value)
         if not math.isfinite(value):
             return False
         if self.best is None:
@@ -285,7 +286,7 @@ class EarlyStopping:
                 found=f"it lacks {', '.join(sorted(missing))}",
             )
         for name in ("mode", "rule", "monitor"):
-            if saved.get(name) != current.get(name):
+            if saved.get(name) is not current.get(name) and not is_called(saved.get(name), current.get(name)):
                 raise InputError(
                     f"must have the same {name}",
                     argument="saved",

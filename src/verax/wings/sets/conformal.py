@@ -17,6 +17,7 @@ from verax.common.paths import as_path
 from verax.common.strictjson import number
 from verax.common.texts import percent
 from verax.display.tables import Tabled
+from verax.errors import InputError, show
 from verax.inference.findings import Claim, Finding, NextStep, WithVerdict
 from verax.inference.intervals import Interval, check_seed
 from verax.inputs.arrays import Bools, Floats
@@ -105,6 +106,8 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
         bool array of shape (N, K)
             True for the members.
         """
+        if not isinstance(p, np.ndarray) or p.ndim != 2 or p.dtype.kind != "f":
+            raise InputError("must be a table of distributions", argument="p", kind="type", found=show(p))
         if p.shape[1] != self.n_classes:
             raise other_classes(self.n_classes, p.shape[1])
         return self.score.members(p, self.threshold)

@@ -15,6 +15,7 @@ from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.records import Difference, pair_of
 from verax.analyses.comparison.sides import with_partners
 from verax.analyses.rates import COMPARED, RATES
+from verax.common.checks import any_number, looked_up
 from verax.common.faces import Brief, Hidden, Merged
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled, interval_head, stacked
@@ -116,10 +117,7 @@ class OperatingPoint(Result):
         Rate
             The rate.
         """
-        for listed in self.rates:
-            if listed.name == name:
-                return listed
-        raise KeyError(f"there is no rate {name!r}; there are {', '.join(RATES)}")
+        return looked_up({listed.name: listed for listed in self.rates}, name, "rate")
 
 
 @dataclass(frozen=True)
@@ -445,7 +443,7 @@ class RateCurve(Result):
         tuple of two floats
             `x` and the value there.
         """
-        below = np.flatnonzero(self.thresholds <= threshold)
+        below = np.flatnonzero(self.thresholds <= any_number("threshold", threshold))
         i = int(below[np.argmax(self.thresholds[below])]) if len(below) else int(np.argmin(self.thresholds))
         return float(self.x[i]), float(self.values[i])
 

@@ -9,8 +9,8 @@ import time
 import pytest
 
 import verax as vx
+from attack.servers import CSV, SERVERS, Hostile, head, says
 from commandline import verax
-from hostile import CSV, SERVERS, Hostile, head, says
 from verax._settings import changed
 from verax.common import web
 

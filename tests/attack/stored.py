@@ -11,7 +11,6 @@ import importlib.util
 import json
 import math
 import tempfile
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,10 +21,10 @@ from zipfile import ZipFile
 import numpy as np
 
 import verax as vx
+from attack.law import lawful
 from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.loading import merged_card
 from verax.common.packing import _parts, dump, kind_in, load
-from verax.errors import VeraxError
 from verax.scans.names import former_names, saved_name
 from verax.scans.saved import SavedHandle, merge_saved
 
@@ -193,9 +192,4 @@ def attempt(rng: np.random.Generator) -> None:
     for _ in range(int(rng.integers(1, 3))):
         summaries[key] = mutate(rng, summaries[key])
     write_summaries(path, summaries)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            use(path)
-        except VeraxError:
-            return
+    lawful(lambda: use(path), f"{name}, {key} changed, {use.__name__}")
