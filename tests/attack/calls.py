@@ -95,6 +95,9 @@ PLAUSIBLE: dict[str, Make] = {
 SPECIAL: dict[tuple[str, str], Make] = {
     ("compare", "bootstrap"): lambda: 100,
     ("compare", "y"): lambda: Y,
+    ("sites", "y"): lambda: Y % 2,
+    ("sites", "p"): lambda: P[:, 0],
+    ("sites", "sites"): lambda: np.array(list("abcd"))[np.arange(N) // 6],
     ("compare_folds", "forecasts"): lambda: None,
     ("compare_folds", "p"): lambda: None,
     ("compare_grades", "p"): lambda: None,
