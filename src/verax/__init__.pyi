@@ -70,6 +70,8 @@ from .wings.plan.analysis import plan as plan
 from .wings.plan.validation import plan_validation as plan_validation
 from .wings.raters.analysis import raters as raters
 from .wings.recalibrate.analysis import recalibrate as recalibrate
+from .wings.repeats.analysis import pass_at_k as pass_at_k
+from .wings.repeats.planning import plan_repeats as plan_repeats
 from .wings.retain.curves import retention as retention
 from .wings.retain.curves import selective as selective
 from .wings.retain.risk import risk_coverage as risk_coverage

@@ -28,6 +28,8 @@ from verax.wings.decide.rates.result import OperatingPoint, OperatingPoints, Rat
 from verax.wings.decide.thresholds import Thresholds
 from verax.wings.evals.result import GradeCard
 from verax.wings.horizon.result import OutcomesAtHorizon
+from verax.wings.judges.planning import CheckPlan
+from verax.wings.judges.result import JudgedGrades
 from verax.wings.lists.combination.combination import Combination
 from verax.wings.lists.lengths import LengthComparison
 from verax.wings.monitor.over_time import OverTime
@@ -36,6 +38,8 @@ from verax.wings.plan.result import SamplePlan
 from verax.wings.plan.validation import ValidationPlan
 from verax.wings.raters.result import RaterStudy
 from verax.wings.recalibrate.result import ListRecalibration, Recalibration
+from verax.wings.repeats.planning import RepeatPlan
+from verax.wings.repeats.result import RepeatScores
 from verax.wings.retain.result import RetentionCurve, RetentionCurves
 from verax.wings.retain.risk import RiskCoverage
 from verax.wings.select.datasets.result import DatasetComparison
@@ -53,6 +57,7 @@ __all__ = [
     "CalibrationLine",
     "CalibrationSlopes",
     "Certificate",
+    "CheckPlan",
     "Combination",
     "Comparison",
     "Components",
@@ -66,6 +71,7 @@ __all__ = [
     "FoldComparison",
     "GradeCard",
     "Interval",
+    "JudgedGrades",
     "Landscape",
     "LengthComparison",
     "ListCard",
@@ -87,6 +93,8 @@ __all__ = [
     "Refinement",
     "Reliability",
     "ReliabilityCurve",
+    "RepeatPlan",
+    "RepeatScores",
     "RetentionCurve",
     "RetentionCurves",
     "RiskCoverage",

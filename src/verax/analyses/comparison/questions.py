@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Any, ParamSpec, get_args
+from typing import Any, ParamSpec, cast, get_args
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from verax.analyses.comparison.tables import shown_p
 from verax.analyses.comparison.ungraded import Counted, Ungraded, Unsettled, in_spite
 from verax.common.checks import check_choice
 from verax.common.texts import percent
+from verax.common.wings import answer_to
 from verax.engines.pieces import all_pairs
 from verax.errors import InputError, show
 from verax.inference.answers import sign_test
@@ -390,6 +391,8 @@ def compare_grades(
     weights_are: WeightsAre = "importance",
     groups: object = None,
     invalid: str = "raise",
+    judge: Mapping[str, object] | None = None,
+    checks: object = None,
 ) -> Comparison:
     """Mean grades of several models' answers, and which of their differences are significant.
 
@@ -451,6 +454,13 @@ def compare_grades(
         Labels of clusters whose answers belong together.
     invalid : {"raise", "skip"}, default "raise"
         Whether confidences outside 0 to 1 are refused, or not scored.
+    judge : mapping of str to array_like of shape (N,), optional
+        The grades that a judge, such as a language model, gave to all answers of each model. `grades` are
+        then those of people, missing where nobody checked, and differences are corrected by them. Models
+        without checks are refused, because a judge may be kinder to one model than to another.
+    checks : {"random"}, or mapping of str to array_like of shape (N,), optional
+        How the answers that people graded were chosen: at random, or with the probability given for each
+        model.
 
     Returns
     -------
@@ -477,6 +487,15 @@ def compare_grades(
     >>> found.n_rows, found.difference("a", "b").difference, found.gap_bounds["grade"][0].high
     (4, 0.25, 0.4)
     """
+    if judge is not None:
+        unused = {"p": p, "task": task, "rule": rule, "reference": reference, "margin": margin}
+        for name in (name for name, value in (unused | {"weights": weights}).items() if value is not None):
+            raise InputError("cannot be used with `judge`", argument=name)
+        kept = {"ids": ids, "epochs": epochs, "groups": groups, "confidence": confidence}
+        corrected = answer_to("judged comparison")(
+            grades, judge, checks=checks, grade_range=grade_range, **kept
+        )
+        return cast(Comparison, corrected)
     check_choice("invalid", invalid, ("raise", "skip"))
     check_choice("method", method, get_args(Method))
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)

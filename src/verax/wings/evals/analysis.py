@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -31,8 +31,11 @@ from verax.inputs.memory import ONLY
 from verax.scores.grades import Grade
 from verax.wings.evals.result import GradeCard
 from verax.wings.evals.summaries import CONFIDENCES, SUMS, TASK, GradeRecipe, GradeTally
+from verax.wings.judges.analysis import judged_grades
+from verax.wings.judges.result import JudgedGrades
 
 
+@overload
 def evaluate_grades(
     grades: object,
     p: object = None,
@@ -48,7 +51,38 @@ def evaluate_grades(
     reasons: object = None,
     invalid: str = "raise",
     confidence: float = 0.95,
-) -> GradeCard:
+    judge: None = None,
+    checks: None = None,
+) -> GradeCard: ...
+@overload
+def evaluate_grades(
+    grades: object,
+    *,
+    grade_range: tuple[float, float] = (0.0, 1.0),
+    ids: object = None,
+    epochs: object = None,
+    groups: object = None,
+    confidence: float = 0.95,
+    judge: object,
+    checks: object = None,
+) -> JudgedGrades: ...
+def evaluate_grades(
+    grades: object,
+    p: object = None,
+    *,
+    grade_range: tuple[float, float] = (0.0, 1.0),
+    ids: object = None,
+    epochs: object = None,
+    task: object = None,
+    by: object = None,
+    groups: object = None,
+    weights: object = None,
+    ungraded: Ungraded = "bounds",
+    invalid: str = "raise",
+    confidence: float = 0.95,
+    judge: object = None,
+    checks: object = None,
+) -> GradeCard | JudgedGrades:
     """Mean grade of a model's answers, with what was not graded, and the scores of its confidences.
 
     Parameters
@@ -86,11 +120,20 @@ def evaluate_grades(
         Whether confidences outside 0 to 1 are refused, or not scored.
     confidence : float, default 0.95
         Confidence level of the intervals.
+    judge : array_like of shape (N,), optional
+        The grades that a judge, such as a language model, gave to all answers. `grades` are then those of
+        people, missing where nobody checked; (N, R) if several people graded. The mean grade is corrected by
+        them.
+    checks : {"random", "by-grade"} or array_like of shape (N,), optional
+        How the answers that people graded were chosen: at random, at random among those of the same grade by
+        the judge, or each with the probability given. Answers chosen by hand are refused. By default random
+        choice is assumed, and refused if the judge's grades contradict it.
 
     Returns
     -------
-    GradeCard
-        The mean grade, its interval, and the card of the confidences.
+    GradeCard or JudgedGrades
+        The mean grade, its interval, and the card of the confidences; with a judge the corrected mean, and
+        how far judge and people agree.
 
     See Also
     --------
@@ -102,7 +145,25 @@ def evaluate_grades(
     >>> card = vx.evaluate_grades([1, 0, 1, 1, 0, None], [0.9, 0.4, 0.8, 0.6, 0.7, 0.5])
     >>> round(card.mean, 3), card.answers.ungraded, round(card.card["brier"], 3)
     (0.6, 1, 0.344)
+
+    A judge graded all answers, and people the first ten:
+
+    >>> judge = [1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1]
+    >>> people = [1, 0, 1, 0, 0, 1, 1, 0, 1, 1] + [None] * 10
+    >>> found = vx.evaluate_grades(people, judge=judge)
+    >>> found.n_checked, round(found.judge_mean, 2), round(found.corrected.value, 3)
+    (10, 0.75, 0.64)
     """
+    if judge is not None:
+        unused = {"p": p, "task": task, "by": by, "weights": weights}
+        _refuse_with_judge([name for name, value in unused.items() if value is not None])
+        if groups is None and epochs is not None:
+            groups = ids
+        return judged_grades(
+            grades, judge, checks=checks, grade_range=grade_range, groups=groups, confidence=confidence
+        )
+    if checks is not None:
+        raise InputError("is for grades by a judge that people checked", argument="checks")
     plan = Resampling.checked(confidence, 1000, 0)
     check_choice("invalid", invalid, ("raise", "skip"))
     scale = grade_scale(grade_range)
@@ -128,6 +189,12 @@ def evaluate_grades(
         right, sure, beside = scored_confidences(grades, p, scale, options, skip=invalid == "skip")
         card = evaluate(right, sure, confidence=confidence, **beside)
     return GradeCard.of(_tally(handle, scale, columns, plan, ungraded=ungraded, card=card))
+
+
+def _refuse_with_judge(given: list[str]) -> None:
+    """Refuse arguments that a corrected mean has no use for."""
+    if given:
+        raise InputError("cannot be used with `judge`", argument=given[0])
 
 
 def _tally(

@@ -40,6 +40,6 @@ WING = Wing(
     forms=("form:GRADED",),
     shapes=("reading.inspect:INSPECT_TOKENS",),
     answers={"grade card": "analysis:evaluate_grades"},
-    uses=("plan",),
+    uses=("judges", "plan", "repeats"),
     tutorial="docs/guide/evals.md",
 )

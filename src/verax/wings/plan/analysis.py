@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, overload
 
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
@@ -24,6 +24,8 @@ from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules, default_rules, name_of, parse
+from verax.wings.judges.planning import CheckPlan, plan_checks
+from verax.wings.judges.result import JudgedGrades
 from verax.wings.plan.pilots import HasPilot, Pilot, of_card, of_comparison, of_rule, tails_of
 from verax.wings.plan.result import ASSURANCE, SamplePlan, SizeLine
 
@@ -32,6 +34,27 @@ _POWERS = (0.5, 0.8, 0.9, 0.95, 0.99)
 _WIDTHS = (2.0, 1.5, 1.0, 0.75, 0.5)
 
 
+@overload
+def plan(
+    y: object = None,
+    forecasts: object = None,
+    *,
+    difference: float | None = None,
+    width: float | None = None,
+    margin: float | None = None,
+    rule: Rule | str | None = None,
+    models: tuple[str, str] | None = None,
+    power: float = 0.9,
+    assurance: float | None = None,
+    confidence: float = 0.95,
+    rows_per_group: float | None = None,
+    ordered: bool = False,
+    n_classes: int | None = None,
+    human_labels: None = None,
+    **read: Unpack[RowOptions],
+) -> SamplePlan: ...
+@overload
+def plan(y: JudgedGrades, *, human_labels: float, confidence: float = 0.95) -> CheckPlan: ...
 @reads
 def plan(
     y: object = None,
@@ -48,8 +71,9 @@ def plan(
     rows_per_group: float | None = None,
     ordered: bool = False,
     n_classes: int | None = None,
+    human_labels: float | None = None,
     **read: Unpack[RowOptions],
-) -> SamplePlan:
+) -> SamplePlan | CheckPlan:
     """How many rows or groups would be enough, given what a pilot shows.
 
     Parameters
@@ -83,12 +107,15 @@ def plan(
     ordered
     n_classes : int, optional
         The number of classes, where there is no pilot and the bounds of the rule depend on it.
+    human_labels : float, optional
+        Half-width of the interval of a mean grade that people correct, with the result of
+        `evaluate_grades(..., judge=...)` as the pilot: how many answers people should check.
     **read
 
     Returns
     -------
-    SamplePlan
-        The number of rows and groups, with the range that the pilot leaves open.
+    SamplePlan or CheckPlan
+        The number of rows and groups, with the range that the pilot leaves open; or the number of checks.
 
     See Also
     --------
@@ -119,6 +146,8 @@ def plan(
     >>> found.rows
     1529
     """
+    if human_labels is not None:
+        return plan_checks(y, human_labels, confidence)
     check_confidence(confidence)
     check_number("power", power, "must lie between 0 and 1", lambda p: 0 < p < 1)
     if assurance is not None:

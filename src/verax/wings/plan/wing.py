@@ -20,5 +20,6 @@ WING = Wing(
             output="command:outputs",
         ),
     },
+    uses=("judges",),
     tutorial="docs/guide/samplesize.md",
 )
