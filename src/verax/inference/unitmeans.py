@@ -80,7 +80,7 @@ class UnitMean:
         w = w / w.sum()
         value = float(w @ values)
         codes = np.arange(len(values)) if groups is None else groups
-        part = np.bincount(codes, w)
+        part = np.bincount(codes, w).astype(float)
         present = np.bincount(codes, minlength=len(part)) > 0
         around = np.bincount(codes, w * (values - value))[present] / (1 - np.minimum(part[present], _MOST))
         n = int(present.sum())

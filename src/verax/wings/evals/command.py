@@ -16,6 +16,7 @@ from verax.cli.options import reads_answers
 from verax.cli.output import Json, command_line, show
 from verax.cli.require import Strictly, bounds_on_difference
 from verax.common.paths import called
+from verax.errors import InputError
 from verax.inputs.reading import Reading
 from verax.wings.evals.cli.grade_cards import (
     card_texts,
@@ -27,6 +28,7 @@ from verax.wings.evals.cli.grade_cards import (
     worst_cases,
 )
 from verax.wings.evals.cli.grading import GradedFiles
+from verax.wings.evals.cli.judged import Checks, Judge, Reduced, judged_arguments, show_judged, show_repeats
 from verax.wings.plan.command import (
     Difference,
     Margin,
@@ -62,6 +64,8 @@ Answers = Annotated[
 @evals.command(
     epilog="""Examples: `verax evals evaluate log.eval`,
 `verax evals evaluate new_answers.csv --id qid --groups subject`,
+`verax evals evaluate judged.csv --judge judge --grade human`,
+`verax evals evaluate passk.csv --id task --k 1,5,10`,
 `verax evals evaluate new_answers.csv --by subject --require 'grade.low>0.5' --html page.html`"""
 )
 @reads_answers()
@@ -82,16 +86,29 @@ def evaluate(
     html: options.Html = None,
     save: options.Save = None,
     ids: options.Ids = None,
+    judge: Judge = None,
+    checks: Checks = None,
+    k: Reduced = None,
 ) -> None:
     """Show the mean grade with its confidence interval, and how good confidences in answers are.
 
     Answers that were not graded are counted, with bounds on what they could change. Confidences are scored as
-    forecasts of being right.
+    forecasts of being right. With --judge the mean of a judge's grades is corrected by those of people.
     """
     from verax.files.joining import are_named, files_of_one_model
     from verax.wings.evals.reading.models import read_one
 
     model, paths = files_of_one_model(given)
+    _refuse_together(judge=judge, checks=checks, k=k, save=save, require=require)
+    about_all: dict[str, Any] = {"named": are_named(given), "confidence": confidence}
+    about_all |= {"html": html, "as_json": as_json}
+    if judge is not None:
+        held = {"require": require, "strictly": require_interval, "model": model}
+        show_judged(paths, reading, judge, checks, **held, **about_all)
+        return
+    if k is not None:
+        show_repeats({model: paths}, reading, k, **about_all)
+        return
     bounds = grade_bounds(require, strictly=require_interval, ends=reading.grade_range)
     answers = read_one(paths, reading, named=are_named(given), questions=html is not None)
     card, calibration = evaluated(answers, reading, confidence, bounds)
@@ -125,6 +142,24 @@ def evaluate(
     show(result, texts, model, as_json=as_json, verdict=verdict, checks=checks, page=html, results=save)
 
 
+def _refuse_together(
+    judge: str | None,
+    checks: str | None,
+    k: str | None = None,
+    save: Path | None = None,
+    require: list[str] | None = None,
+) -> None:
+    """Refuse options that have no meaning together."""
+    if checks is not None and judge is None:
+        raise InputError("needs `judge`, whose grades people checked", argument="checks", kind="missing")
+    if judge is not None and k is not None:
+        raise InputError("cannot be used with `judge`", argument="k")
+    if save is not None and (judge or k):
+        raise InputError("saves mean grades: not with a judge or k", argument="save")
+    if k is not None and require:
+        raise InputError("is about mean grades: not with k", argument="require")
+
+
 @evals.command(
     epilog="""Examples: `verax evals compare new_answers.csv old_answers.csv --id qid --groups subject`,
 `verax evals compare answers.csv --id qid --model-column model --missing joint`"""
@@ -155,6 +190,8 @@ def compare(
     as_json: Json = False,
     html: options.Html = None,
     plot: comparing.Plot = None,
+    judge: Judge = None,
+    checks: Checks = None,
 ) -> None:
     """Compare graded answers of models on the same questions: which differences are significant.
 
@@ -163,9 +200,18 @@ def compare(
     """
     from verax.analyses.comparison.questions import compare_grades
 
+    _refuse_together(judge=judge, checks=checks)
+    if judge is not None:
+        files, arguments = judged_arguments(given, reading, judge, checks)
+        bounds = bounds_on_difference(require, list(files.files))
+        how: dict[str, Any] = {"reference": reference, "margin": margin, "rule": rule}
+        how["confidence"] = confidence
+        comparison = compare_grades(**arguments, **how)
+        show_questions(comparison, files.files, files.about, bounds, html=html, plot=plot, as_json=as_json)
+        return
     files = GradedFiles.of(given, reading, scored=rule is not None)
     bounds = bounds_on_difference(require, list(files.files))
-    how: dict[str, Any] = {"missing": missing, "method": method, "reference": reference, "margin": margin}
+    how = {"missing": missing, "method": method, "reference": reference, "margin": margin}
     how |= {"bootstrap": bootstrap, "confidence": confidence, "seed": seed, "rule": rule}
     how["weights_are"] = reading.weights_are
     comparison = compare_grades(**files.arguments(), **how)

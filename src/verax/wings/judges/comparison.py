@@ -226,6 +226,7 @@ def _of_checks(read: Mapping[str, Judged], found: Mapping[str, Checks]) -> list[
     stated = next(iter(found.values())).stated
     assumed = "" if stated else " This assumes that they were chosen at random."
     said = [f"People checked {counts}.{assumed}"]
+    said.append("Differences are corrected question by question, so they need not be those of the means.")
     both = np.logical_and.reduce([judged.checked for judged in read.values()])
     if both.sum() < FEW_DIFFER:
         said.append(f"Caution: people checked the answers of all models to {int(both.sum())} questions only.")

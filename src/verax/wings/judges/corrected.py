@@ -115,7 +115,7 @@ def corrected_mean(judged: Judged) -> Corrected:
     gain = -float(by_unit[0] @ (by_unit[2] - by_unit[1]))
     tuning = min(max(gain / room, 0.0), 1.0) if room > 0 else 0.0
     value = of_people + tuning * (of_all - of_checked)
-    of_unit = np.bincount(codes[seen], w, minlength=len(by_unit[0]))
+    of_unit = np.bincount(codes[seen], w, minlength=len(by_unit[0])).astype(float)
     units = max(int((of_unit > 0).sum()), _LEAST_UNITS)
     influence = people + tuning * (every - checked)
     if groups is None:
@@ -199,7 +199,7 @@ def difference(a: Judged, b: Judged, largest: float) -> UnitMean:
     of_a, of_b = corrected_mean(a), corrected_mean(b)
     around = of_a.influence - of_b.influence
     if a.groups is not None:
-        around = np.bincount(a.groups, around)
+        around = np.bincount(a.groups, around).astype(float)
     freedom = min(of_a.mean.freedom, of_b.mean.freedom)
     units = min(of_a.mean.units, of_b.mean.units)
     variance = units / (units - 2) * float(around @ around)

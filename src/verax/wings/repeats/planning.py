@@ -246,6 +246,8 @@ def _distance(freedom: float, power: float | None, confidence: float) -> float:
         return limit
 
     def lacking(distance: float) -> float:
-        return float(1 - nctdtr(freedom, distance, limit) + nctdtr(freedom, distance, -limit)) - power
+        # Far from zero there is no value below the limits, and the function that gives it is NaN.
+        missed, other = np.nan_to_num(nctdtr(freedom, distance, [limit, -limit]))
+        return float(1 - missed + other) - power
 
     return float(brentq(lacking, 0, limit + 10))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from verax.common.faces import Brief
 from verax.common.results import Result
@@ -159,31 +160,29 @@ class RepeatScores(WithVerdict, Tabled, Result):
         return numbers
 
     def _findings(self) -> list[Finding]:
+        if not self.differences:
+            texts = [
+                f"{score.score} {score.value:.4f}{in_brackets(score.interval, 4)}" for score in self.scores
+            ]
+            scores = {score.score: (score.value, score.interval) for score in self.scores}
+            caution = self.scores[0].interval.caution
+            return [Finding(Claim.SCORE, f"{', '.join(texts)}.", numbers=scores, caution=caution)]
         findings = []
-        for model in dict.fromkeys(score.model for score in self.scores):
-            own = [score for score in self.scores if score.model == model]
-            texts = [f"{score.score} {score.value:.4f}{in_brackets(score.interval, 4)}" for score in own]
-            numbers = {score.score: (score.value, score.interval) for score in own}
-            name = f"{model}: " if model else ""
-            caution = own[0].interval.caution
-            text = f"{name}{', '.join(texts)}."
-            findings.append(Finding(Claim.SCORE, text, (model,) if model else (), numbers, caution=caution))
         level = round(1 - self.confidence, 12)
         for gap in self.differences:
             better, worse = (gap.a, gap.b) if gap.difference >= 0 else (gap.b, gap.a)
             ends = gap.interval if gap.difference >= 0 else -gap.interval
             size = f"{abs(gap.difference):.3g}{in_brackets(ends)}"
-            facts = {"numbers": {"difference": (gap.difference, gap.interval)}, "p_value": gap.p_adjusted}
+            facts: dict[str, Any] = {"p_value": gap.p_adjusted, "level": level}
+            facts["numbers"] = {"difference": (gap.difference, gap.interval)}
             if gap.p_adjusted <= level:
                 text = f"{better} is significantly better than {worse} in {gap.score}: {size} ahead."
-                findings.append(Finding(Claim.BEST, text, (better,), level=level, **facts))
+                findings.append(Finding(Claim.BEST, text, (better,), **facts))
             else:
                 text = (
                     f"{better} and {worse} are not significantly different in {gap.score}: {better} ahead by "
                 )
-                findings.append(
-                    Finding(Claim.LEAD_OPEN, f"{text}{size}.", (gap.a, gap.b), level=level, **facts)
-                )
+                findings.append(Finding(Claim.LEAD_OPEN, f"{text}{size}.", (gap.a, gap.b), **facts))
         return findings
 
     def _tested_together(self) -> str:

@@ -9,6 +9,7 @@ from verax.cli.schemas.building import (
     TEXTS,
     TOLD,
     Kinds,
+    either,
     listed,
     mapped,
     of_type,
@@ -17,6 +18,8 @@ from verax.cli.schemas.building import (
 )
 from verax.cli.schemas.fields import BY_LOSSES, CALIBRATION, HELD, KEPT, MERGED
 from verax.wings.evals.result import GradeCard
+from verax.wings.judges.result import JudgedGrades
+from verax.wings.repeats.result import RepeatScores
 
 
 def evaluate() -> Kinds:
@@ -25,7 +28,7 @@ def evaluate() -> Kinds:
         **TOLD,
         "file": TEXT,
         "taken": TEXTS,
-        "grades": of_type(GradeCard),
+        "grades": either(of_type(GradeCard), of_type(JudgedGrades), of_type(RepeatScores)),
         "calibration": CALIBRATION,
         "notes": TEXTS,
         **HELD,
