@@ -35,6 +35,7 @@ from covers import (  # noqa: F401
     few,
     gains,
     horizon,
+    judged,
     monitoring,
     mover,
     questions,
