@@ -87,7 +87,7 @@ def evaluate(
     save: options.Save = None,
     ids: options.Ids = None,
     judge: Judge = None,
-    checks: Checks = None,
+    drawn: Checks = None,
     k: Reduced = None,
 ) -> None:
     """Show the mean grade with its confidence interval, and how good confidences in answers are.
@@ -99,12 +99,12 @@ def evaluate(
     from verax.wings.evals.reading.models import read_one
 
     model, paths = files_of_one_model(given)
-    _refuse_together(judge=judge, checks=checks, k=k, save=save, require=require)
+    _refuse_together(judge=judge, drawn=drawn, k=k, save=save, require=require)
     about_all: dict[str, Any] = {"named": are_named(given), "confidence": confidence}
     about_all |= {"html": html, "as_json": as_json}
     if judge is not None:
-        held = {"require": require, "strictly": require_interval, "model": model}
-        show_judged(paths, reading, judge, checks, **held, **about_all)
+        held: dict[str, Any] = {"require": require, "strictly": require_interval, "model": model}
+        show_judged(paths, reading, judge, drawn, **held, **about_all)
         return
     if k is not None:
         show_repeats({model: paths}, reading, k, **about_all)
@@ -144,13 +144,13 @@ def evaluate(
 
 def _refuse_together(
     judge: str | None,
-    checks: str | None,
+    drawn: str | None,
     k: str | None = None,
     save: Path | None = None,
     require: list[str] | None = None,
 ) -> None:
     """Refuse options that have no meaning together."""
-    if checks is not None and judge is None:
+    if drawn is not None and judge is None:
         raise InputError("needs `judge`, whose grades people checked", argument="checks", kind="missing")
     if judge is not None and k is not None:
         raise InputError("cannot be used with `judge`", argument="k")
@@ -191,7 +191,7 @@ def compare(
     html: options.Html = None,
     plot: comparing.Plot = None,
     judge: Judge = None,
-    checks: Checks = None,
+    drawn: Checks = None,
 ) -> None:
     """Compare graded answers of models on the same questions: which differences are significant.
 
@@ -200,9 +200,9 @@ def compare(
     """
     from verax.analyses.comparison.questions import compare_grades
 
-    _refuse_together(judge=judge, checks=checks)
+    _refuse_together(judge=judge, drawn=drawn)
     if judge is not None:
-        files, arguments = judged_arguments(given, reading, judge, checks)
+        files, arguments = judged_arguments(given, reading, judge, drawn)
         bounds = bounds_on_difference(require, list(files.files))
         how: dict[str, Any] = {"reference": reference, "margin": margin, "rule": rule}
         how["confidence"] = confidence

@@ -188,7 +188,7 @@ def _codes(groups: object, n: int, rows: Ints, source: str) -> Ints | None:
 def _refuse_strata(judged: Judged, source: str) -> None:
     grades, counts = np.unique(judged.judge[judged.checked], return_counts=True)
     every = np.unique(judged.judge)
-    argument = {"argument": "checks", "source": source}
+    argument: dict[str, Any] = {"argument": "checks", "source": source}
     if len(every) > _MOST_STRATA:
         raise InputError(
             f"can be 'by-grade' where the judge gives at most {_MOST_STRATA} different grades",

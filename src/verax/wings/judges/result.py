@@ -207,6 +207,7 @@ class JudgedGrades(WithVerdict, Tabled, Result):
         if self.headline == "people":
             how = f"by people's grades of {self.n_checked:,} answers alone"
         text = f"Mean grade {first.value:.4f}{scale}{in_brackets(first.interval, 4)}, {how}."
+        numbers: dict[str, float | tuple[float, Interval]]
         numbers = {"mean": (first.value, first.interval), other.name: (other.value, other.interval)}
         numbers |= {"judge": self.judge_mean, "bias": (self.bias.value, self.bias.interval)}
         caution = "; ".join(filter(None, (first.interval.caution, *self.cautions)))

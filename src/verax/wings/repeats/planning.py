@@ -181,9 +181,8 @@ def plan_repeats(
     """
     check_confidence(confidence)
     check_number("power", power, "must lie between 0 and 1", lambda p: 0 < p < 1)
-    for name, cost, least in (("cost_question", cost_question, False), ("cost_answer", cost_answer, True)):
-        wanted = "must be a positive number" if least else "must be a number of at least 0"
-        check_number(name, cost, wanted, lambda c, least=least: c > 0 or (c == 0 and not least))
+    check_number("cost_question", cost_question, "must be a number of at least 0", lambda cost: cost >= 0)
+    check_number("cost_answer", cost_answer, "must be a positive number", lambda cost: cost > 0)
     scale = grade_scale(grade_range)
     answers = read_answers(grades, ids, None, scale, ungraded)
     if isinstance(grades, Mapping) and len(answers) != 2:

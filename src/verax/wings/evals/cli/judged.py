@@ -35,6 +35,7 @@ Judge = Annotated[
 Checks = Annotated[
     str | None,
     typer.Option(
+        "--checks",
         metavar="HOW",
         help="How the answers that people graded were chosen: random, by-grade (at random among those of the "
         "same grade by the judge), or a column of probabilities.",
