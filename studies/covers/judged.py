@@ -206,7 +206,7 @@ def claims_of_judges() -> None:
     for weights in (False, True):
         how = "probabilities" if weights else "strata"
         draw = by_grade(1000, (60, 60), 0.75, weights=weights)
-        claim(f"judges: corrected mean, checked by grade, {how}", 0.92, 0.985, measured(draw), 2000)
+        claim(f"judges: corrected mean, checked by grade, {how}", 0.92, 0.985, measured(draw), 1000)
     for checked, gap, kinder, apart in (
         (50, 0.0, True, False),
         (100, 0.06, True, False),
@@ -216,10 +216,10 @@ def claims_of_judges() -> None:
         words = ", kinder to one" if kinder else ""
         words += ", each checked on its own" if apart else ""
         draw = two_models(600, checked, gap, kinder=kinder, apart=apart)
-        claim(f"judges: difference, {checked} checked, {gap:g}{words}", 0.93, 0.985, measured(draw), 2000)
+        claim(f"judges: difference, {checked} checked, {gap:g}{words}", 0.93, 0.985, measured(draw), 1000)
     for checked, hit, false in ((60, 0.97, 0.5), (200, 0.9, 0.2)):
         name = f"judges: bias, {checked} checked, judge {hit:g} and {false:g}"
-        claim(name, 0.93, 0.995, measured(bias_of_judge(checked, hit, false)), 2000)
+        claim(name, 0.93, 0.995, measured(bias_of_judge(checked, hit, false)), 1000)
     for k, questions, times, shape in (
         ("pass@5", 40, (10, 10), (0.5, 0.5)),
         ("pass@5", 150, (5, 15), (1.0, 2.0)),
@@ -231,7 +231,7 @@ def claims_of_judges() -> None:
         name = (
             f"reduced repeats: {k}, {questions} questions asked {asked}, beta {shape[0]:g} and {shape[1]:g}"
         )
-        claim(name, 0.92, 0.99, measured(reduced(k, questions, times, shape)), 2000)
+        claim(name, 0.92, 0.99, measured(reduced(k, questions, times, shape)), 1000)
     for questions, k in ((60, 1), (60, 5), (200, 3)):
         name = f"reduced repeats: difference of pass@{k}, {questions} questions"
         claim(name, 0.93, 0.985, measured(reduced_difference(questions, k)), 1000)

@@ -23,6 +23,7 @@ from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.texts import number_of
 from verax.wings.evals.reading.graded import RIGHT, WRONG, asking_for_values, named_values
 from verax.wings.evals.reading.repeats import found_repeats, may_matter
+from verax.wings.evals.reading.people import remedies_for, unused_people
 from verax.wings.evals.reading.table import EvalLog, logs_named, read_log
 
 # What columns are called where nobody says it.
@@ -31,6 +32,11 @@ _CONFIDENCES = ("confidence", "conf")
 # What columns are called that tell what was asked and answered.
 _GOLD = ("gold", "target", "correct_answer")
 _ABOUT = ("question", "prompt", "problem", "query", "answer", *_GOLD)
+# Fields that are about all answers, or have a value for some of them in another form.
+_OF_ALL = (
+    *("name", "columns", "groups", "model", "origin"),
+    *("by", "about", "texts", "repeats", "people"),
+)
 # Reasons for missing grades that are shown, and models that an error names.
 _SHOWN = 3
 
@@ -157,6 +163,8 @@ class GradedAnswers:
         The number of confidences that are texts: how many were "read" and "left out".
     repeats : str
         How repeats of questions were found, in a line; empty where they were named or are none.
+    people : str
+        A line about grades by people that are not used; empty without any.
     """
 
     name: str
@@ -175,6 +183,7 @@ class GradedAnswers:
     about: Mapping[str, Array] = field(default_factory=dict)
     texts: Mapping[str, int] = field(default_factory=dict)
     repeats: str = ""
+    people: str = ""
 
     def __len__(self) -> int:
         return len(self.grades)
@@ -184,7 +193,7 @@ class GradedAnswers:
         columns: dict[str, Any] = {
             name: None if value is None else value[rows]
             for name, value in vars(self).items()
-            if name not in ("name", "columns", "groups", "model", "origin", "by", "about", "texts", "repeats")
+            if name not in _OF_ALL
         }
         by = {name: column[rows] for name, column in self.by.items()}
         about = {name: column[rows] for name, column in self.about.items()}
@@ -208,6 +217,7 @@ class GradedAnswers:
         if left:
             why = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
             lines.append(f"{left:,} of {len(self):,} answers not graded" + (f" ({why})" if why else ""))
+        lines += [self.people] if self.people else []
         lines += [f"confidences that are texts: {n:,} {what}" for what, n in self.texts.items()]
         return tuple(lines)
 
@@ -348,7 +358,11 @@ def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = Fals
             kind="missing",
             source=name,
             found=f"the columns are {join(map(show, table.column_names))}",
-            remedies=[passing("for grades", grade=...), passing("for right answers", gold=...)],
+            remedies=[
+                *remedies_for(table.column_names),
+                passing("for grades", grade=...),
+                passing("for right answers", gold=...),
+            ],
         )
     columns, repeats = _with_repeats(table, columns)
     values = {column: table[column].to_pylist() for names in columns.named.values() for column in names}
@@ -386,6 +400,7 @@ def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = Fals
         by={column: _labels(values[column]) for column in columns.by},
         texts=texts,
         repeats=repeats,
+        people=unused_people(table, [] if columns.grade is None else [columns.grade]),
         **columns_of,
     )
 
