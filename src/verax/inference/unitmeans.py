@@ -56,8 +56,8 @@ class UnitMean:
     ) -> UnitMean:
         """The mean of values, over groups by leaving out one at a time.
 
-        Groups of unequal size have as many degrees of freedom as groups of equal size that vary as much:
-        with Pareto sizes 91 to 93 % of intervals cover with one less than their number, 94 to 97 % so.
+        Groups of unequal size have the degrees of freedom of a smaller number of equal ones: with Pareto
+        sizes 91 to 93 % of intervals cover with one less than their number, 94 to 97 % with these.
 
         Parameters
         ----------

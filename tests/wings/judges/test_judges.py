@@ -13,7 +13,13 @@ import pytest
 import verax as vx
 from verax.inference.unitmeans import UnitMean
 from verax.wings.judges.agreement import alpha
-from verax.wings.judges.corrected import Judged, chosen_by_judge, corrected_mean, difference, stratified
+from verax.wings.judges.corrected import (
+    JudgedAnswers,
+    chosen_by_judge,
+    corrected_mean,
+    difference,
+    stratified,
+)
 
 HERE = Path(__file__).parent
 
@@ -34,7 +40,7 @@ def test_the_estimate_is_that_of_ppi_python(case):
     """Its tuning divides by the variance over n - 1, and its mean is over the answers not checked."""
     human, judge = np.array(case["human"]), np.array(case["judge"])
     n, n_all = len(human), len(judge)
-    found = corrected_mean(Judged(np.r_[human, np.full(n_all - n, np.nan)], judge))
+    found = corrected_mean(JudgedAnswers(np.r_[human, np.full(n_all - n, np.nan)], judge))
     tuning = found.tuning * (n_all - 1) / n_all
     assert 0 < tuning < 1
     value = human.mean() + tuning * (judge.mean() - judge[:n].mean())
@@ -82,21 +88,21 @@ def test_alpha_without_disagreement_or_pairs_has_no_interval():
 
 def test_a_perfect_judge_gives_its_mean_and_a_useless_one_that_of_people():
     truth, known, _ = judged_by(0)
-    perfect = corrected_mean(Judged(known, truth))
+    perfect = corrected_mean(JudgedAnswers(known, truth))
     # The variance of its grades is that of all answers, not of the checked ones.
     assert perfect.tuning == pytest.approx(np.nanvar(known) / truth.var())
     assert perfect.mean.value == pytest.approx(truth.mean(), abs=0.005)
-    constant = corrected_mean(Judged(known, np.ones(400)))
+    constant = corrected_mean(JudgedAnswers(known, np.ones(400)))
     assert constant.tuning == 0
     assert constant.mean.value == pytest.approx(np.nanmean(known))
-    everything = corrected_mean(Judged(truth, judged_by(0)[2]))
+    everything = corrected_mean(JudgedAnswers(truth, judged_by(0)[2]))
     assert everything.mean.value == pytest.approx(truth.mean())
 
 
 def test_answers_that_are_groups_of_one_have_nearly_the_same_interval():
     _, known, judge = judged_by(2)
-    alone = corrected_mean(Judged(known, judge)).mean
-    groups = corrected_mean(Judged(known, judge, np.arange(400))).mean
+    alone = corrected_mean(JudgedAnswers(known, judge)).mean
+    groups = corrected_mean(JudgedAnswers(known, judge, np.arange(400))).mean
     assert groups.value == alone.value
     assert groups.freedom == pytest.approx(alone.freedom)
     assert groups.variance == pytest.approx(alone.variance, rel=0.05)
@@ -133,13 +139,13 @@ def test_checks_by_grade_weigh_each_grade_by_its_share():
     chance = np.where(judge == 0, 40 / (judge == 0).sum(), 20 / (judge == 1).sum())
     weighted = vx.evaluate_grades(known, judge=judge, checks=chance)
     assert weighted.mean == pytest.approx(by_hand)
-    assert stratified(Judged(known, judge), (0, 1), 0.95)[0] == pytest.approx(by_hand)
+    assert stratified(JudgedAnswers(known, judge), (0, 1), 0.95)[0] == pytest.approx(by_hand)
 
 
 def test_checks_that_were_not_random_are_refused_unless_that_is_stated():
     truth, _, judge = judged_by(5)
     known = np.where((judge == 0) | (np.arange(400) < 30), truth, np.nan)
-    assert chosen_by_judge(Judged(known, judge)) < 1e-6
+    assert chosen_by_judge(JudgedAnswers(known, judge)) < 1e-6
     with pytest.raises(vx.InputError, match="which was not at random") as refused:
         vx.evaluate_grades(known, judge=judge)
     assert refused.value.argument == "checks"
@@ -150,7 +156,7 @@ def test_checks_that_were_not_random_are_refused_unless_that_is_stated():
 
 
 def test_random_checks_are_hardly_ever_refused():
-    refused = sum(chosen_by_judge(Judged(*judged_by(seed)[1:])) < 0.001 for seed in range(1500))
+    refused = sum(chosen_by_judge(JudgedAnswers(*judged_by(seed)[1:])) < 0.001 for seed in range(1500))
     assert refused <= 6
 
 
@@ -205,7 +211,7 @@ def test_the_interval_covers_where_the_judge_alone_does_not():
         truth = rng.random(400) < 0.8
         judge = np.where(truth, rng.random(400) < 0.95, rng.random(400) < 0.4).astype(float)
         known = np.where(rng.permutation(400) < 60, truth, np.nan)
-        interval = corrected_mean(Judged(known, judge)).mean.within((0, 1), 0.95, 0.5)
+        interval = corrected_mean(JudgedAnswers(known, judge)).mean.within((0, 1), 0.95, 0.5)
         hits += interval.low <= 0.8 <= interval.high
         of_judge = UnitMean.of(judge).interval(0.95)
         alone += of_judge.low <= 0.8 <= of_judge.high
@@ -246,7 +252,7 @@ def test_differences_cover_though_the_judge_favours_a_model():
     hits = alone = 0
     for seed in range(400):
         human, judge = two(seed, checked=50)
-        mean = difference(Judged(human["a"], judge["a"]), Judged(human["b"], judge["b"]), 1.0)
+        mean = difference(JudgedAnswers(human["a"], judge["a"]), JudgedAnswers(human["b"], judge["b"]), 1.0)
         interval = mean.interval(0.95)
         hits += interval.low <= 0 <= interval.high
         of_judge = UnitMean.of(judge["a"] - judge["b"]).interval(0.95)

@@ -9,24 +9,24 @@ import numpy as np
 from verax.inference.intervals import Interval, few, t_quantile
 from verax.inference.unitmeans import UnitMean
 from verax.inputs.arrays import Floats
-from verax.wings.judges.corrected import Judged
+from verax.wings.judges.corrected import JudgedAnswers
 
 _SAME = 1e-9
 
 
-def agreement(judged: Judged) -> UnitMean:
+def agreement(judged: JudgedAnswers) -> UnitMean:
     """The share of checked answers to which the judge gave the grade that people gave."""
     same = np.abs(judged.judge - judged.human) <= _SAME
     return judged.among_checked(np.where(judged.checked, same, np.nan))
 
 
-def bias(judged: Judged, largest: float) -> UnitMean:
+def bias(judged: JudgedAnswers, largest: float) -> UnitMean:
     """The mean grade of the judge minus that of people, over checked answers."""
     gaps = judged.judge - judged.human
     return judged.among_checked(gaps).with_unseen(gaps[judged.checked], largest)
 
 
-def correlation(judged: Judged) -> float:
+def correlation(judged: JudgedAnswers) -> float:
     """The correlation of both grades over checked answers; 0 where either does not vary."""
     seen = judged.checked
     h, j = judged.human[seen], judged.judge[seen]

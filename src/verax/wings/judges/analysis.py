@@ -18,7 +18,7 @@ from verax.inputs.questions import column_of
 from verax.scores.grades import Grade
 from verax.wings.judges.agreement import agreement, alpha, bias, correlation
 from verax.wings.judges.corrected import (
-    Judged,
+    JudgedAnswers,
     chosen_by_judge,
     corrected_mean,
     pad_of,
@@ -43,7 +43,7 @@ class Checks:
 
     Attributes
     ----------
-    judged : Judged
+    judged : JudgedAnswers
         The grades, without answers that the judge left ungraded.
     rows : array of shape (N,)
         The places of these among all answers.
@@ -57,7 +57,7 @@ class Checks:
         The number of answers that the judge left ungraded.
     """
 
-    judged: Judged
+    judged: JudgedAnswers
     rows: Ints
     people: Floats
     design: Design
@@ -108,7 +108,7 @@ def read_checks(
     design, weights = _design(checks, len(by_judge), source)
     codes = _codes(groups, len(by_judge), rows, source)
     chances = None if weights is None else 1 / weights[rows]
-    judged = Judged(by_people, by_judge[rows], codes, chances)
+    judged = JudgedAnswers(by_people, by_judge[rows], codes, chances)
     if design == BY_GRADE:
         _refuse_strata(judged, source)
     elif design == RANDOM:
@@ -185,7 +185,7 @@ def _codes(groups: object, n: int, rows: Ints, source: str) -> Ints | None:
     return np.asarray(np.unique(np.asarray(codes[0]), return_inverse=True)[1])
 
 
-def _refuse_strata(judged: Judged, source: str) -> None:
+def _refuse_strata(judged: JudgedAnswers, source: str) -> None:
     grades, counts = np.unique(judged.judge[judged.checked], return_counts=True)
     every = np.unique(judged.judge)
     argument: dict[str, Any] = {"argument": "checks", "source": source}
@@ -213,7 +213,7 @@ def _refuse_strata(judged: Judged, source: str) -> None:
         )
 
 
-def _refuse_choice(judged: Judged, *, stated: bool, source: str) -> None:
+def _refuse_choice(judged: JudgedAnswers, *, stated: bool, source: str) -> None:
     if stated or not chosen_by_judge(judged) < _REFUSED:
         return
     seen = judged.checked
@@ -276,7 +276,7 @@ def _result(found: Checks, scale: Grade, confidence: float) -> JudgedGrades:
     )
 
 
-def _shares(judged: Judged, bounds: tuple[float, float]) -> list[JudgedShare]:
+def _shares(judged: JudgedAnswers, bounds: tuple[float, float]) -> list[JudgedShare]:
     """The answers by the judge's grade."""
     every = np.unique(judged.judge).tolist()
     shares = []
@@ -290,7 +290,7 @@ def _shares(judged: Judged, bounds: tuple[float, float]) -> list[JudgedShare]:
     return shares
 
 
-def _by_grade(judged: Judged) -> tuple[Judged, UnitMean]:
+def _by_grade(judged: JudgedAnswers) -> tuple[JudgedAnswers, UnitMean]:
     """Answers that were checked by the judge's grade with the weight that each check has, and their mean."""
     grades, codes = np.unique(judged.judge, return_inverse=True)
     every = np.bincount(codes, minlength=len(grades))

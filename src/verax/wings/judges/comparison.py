@@ -26,7 +26,7 @@ from verax.inputs.questions import Questions, column_of
 from verax.scores.grades import Grade
 from verax.scores.registry import name_of
 from verax.wings.judges.analysis import BY_GRADE, Checks, read_checks
-from verax.wings.judges.corrected import Judged, corrected_mean, difference, pad_of
+from verax.wings.judges.corrected import JudgedAnswers, corrected_mean, difference, pad_of
 
 _ROUNDING = 1e-12
 
@@ -138,7 +138,7 @@ def _unchecked(name: str, judge: Mapping[str, object]) -> InputError:
     )
 
 
-def _in_common(found: Mapping[str, Checks]) -> dict[str, Judged]:
+def _in_common(found: Mapping[str, Checks]) -> dict[str, JudgedAnswers]:
     """The answers to questions that the judge graded for every model."""
     rows = None
     for of_model in found.values():
@@ -148,7 +148,7 @@ def _in_common(found: Mapping[str, Checks]) -> dict[str, Judged]:
     for name, of_model in found.items():
         at = np.searchsorted(of_model.rows, rows)
         judged = of_model.judged
-        read[name] = Judged(
+        read[name] = JudgedAnswers(
             judged.human[at],
             judged.judge[at],
             None if judged.groups is None else _again(judged.groups[at]),
@@ -162,7 +162,7 @@ def _again(codes: Ints) -> Ints:
 
 
 def _concluded(
-    read: Mapping[str, Judged], found: Mapping[str, Checks], scale: Grade, confidence: float
+    read: Mapping[str, JudgedAnswers], found: Mapping[str, Checks], scale: Grade, confidence: float
 ) -> Comparison:
     rule, bounds = name_of(scale), (scale.low, scale.high)
     largest = scale.high - scale.low
@@ -200,7 +200,7 @@ def _concluded(
     )
 
 
-def _answers(name: str, judged: Judged) -> ModelAnswers:
+def _answers(name: str, judged: JudgedAnswers) -> ModelAnswers:
     mean, n = float(judged.judge.mean()), len(judged.judge)
     return ModelAnswers(name, n, n, 0, 0, mean, mean, n)
 
@@ -221,7 +221,7 @@ def _difference(a: str, b: str, mean: UnitMean, confidence: float) -> Difference
     )
 
 
-def _of_checks(read: Mapping[str, Judged], found: Mapping[str, Checks]) -> list[str]:
+def _of_checks(read: Mapping[str, JudgedAnswers], found: Mapping[str, Checks]) -> list[str]:
     counts = join([f"{judged.n_checked:,} of {name}" for name, judged in read.items()])
     stated = next(iter(found.values())).stated
     assumed = "" if stated else " This assumes that they were chosen at random."
@@ -236,7 +236,9 @@ def _of_checks(read: Mapping[str, Judged], found: Mapping[str, Checks]) -> list[
     return said
 
 
-def _favours(a: str, b: str, of_a: Judged, of_b: Judged, largest: float, confidence: float) -> str:
+def _favours(
+    a: str, b: str, of_a: JudgedAnswers, of_b: JudgedAnswers, largest: float, confidence: float
+) -> str:
     """Whether the judge is kinder to one model than to another, beside its own difference."""
     own = float(of_a.judge.mean() - of_b.judge.mean())
     alone = f" The judge alone puts {a} {own:+.3g} from {b}."

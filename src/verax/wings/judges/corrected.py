@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedAnswers:
     """Grades of a judge for all answers of a model, and of people for some of them.
 
     Attributes
@@ -65,7 +65,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Corrected:
+class CorrectedMean:
     """A corrected mean.
 
     Attributes
@@ -83,7 +83,7 @@ class Corrected:
     influence: Floats
 
 
-def corrected_mean(judged: Judged) -> Corrected:
+def corrected_mean(judged: JudgedAnswers) -> CorrectedMean:
     """The mean grade that people would have given to all answers.
 
     It is that of the checked answers, plus a part of the difference of the judge's means over all answers and
@@ -94,7 +94,7 @@ def corrected_mean(judged: Judged) -> Corrected:
     Examples
     --------
     >>> human, judge = np.array([1, 0, 1, 1, np.nan, np.nan]), np.array([1.0, 1, 1, 0, 1, 0])
-    >>> found = corrected_mean(Judged(human, judge))
+    >>> found = corrected_mean(JudgedAnswers(human, judge))
     >>> round(found.mean.value, 4), found.tuning
     (0.75, 0.0)
     """
@@ -121,13 +121,13 @@ def corrected_mean(judged: Judged) -> Corrected:
     if groups is None:
         variance = units / (units - 2) * float(influence @ influence)
         mean = UnitMean(value, variance, units - 2, units, "checked answers")
-        return Corrected(mean, tuning, influence)
+        return CorrectedMean(mean, tuning, influence)
     part = np.minimum(of_unit, _MOST)
     whole = np.minimum(np.bincount(codes) / n_all, _MOST)
     around = (by_unit[0] - tuning * by_unit[1]) / (1 - part) + tuning * by_unit[2] / (1 - whole)
     freedom = max(effective(of_unit[of_unit > 0]), _LEAST_GROUPS) - 2
     mean = UnitMean(value, float(around @ around), freedom, units, "groups of checked answers")
-    return Corrected(mean, tuning, influence)
+    return CorrectedMean(mean, tuning, influence)
 
 
 def pad_of(human: Floats, bounds: tuple[float, float], pad: float = PAD_CHECKED) -> float:
@@ -138,7 +138,7 @@ def pad_of(human: Floats, bounds: tuple[float, float], pad: float = PAD_CHECKED)
 
 
 def stratified(
-    judged: Judged, bounds: tuple[float, float], confidence: float
+    judged: JudgedAnswers, bounds: tuple[float, float], confidence: float
 ) -> tuple[float, Interval, float]:
     """The mean grade by people where answers were checked by the judge's grade: value, interval, variance.
 
@@ -151,7 +151,7 @@ def stratified(
     >>> judge = np.repeat([1.0, 0.0], [60, 40])
     >>> human = np.full(100, np.nan)
     >>> human[[*range(10), *range(60, 70)]] = [1] * 9 + [0] + [1] * 2 + [0] * 8
-    >>> value, interval, _ = stratified(Judged(human, judge), (0, 1), 0.95)
+    >>> value, interval, _ = stratified(JudgedAnswers(human, judge), (0, 1), 0.95)
     >>> round(value, 3), f"{interval:.3f}"
     (0.62, '0.417 to 0.769')
     """
@@ -186,7 +186,7 @@ def _of_share(mean: UnitMean, bounds: tuple[float, float], confidence: float) ->
     return share.scaled(high - low).shifted(low)
 
 
-def difference(a: Judged, b: Judged, largest: float) -> UnitMean:
+def difference(a: JudgedAnswers, b: JudgedAnswers, largest: float) -> UnitMean:
     """The corrected mean of `a` minus that of `b`, whose answers are to the same questions, row by row.
 
     Where mostly the same questions were checked for both, the differences of both grades are corrected as one
@@ -194,7 +194,9 @@ def difference(a: Judged, b: Judged, largest: float) -> UnitMean:
     """
     both = a.checked & b.checked
     if both.sum() >= 0.8 * max(a.n_checked, b.n_checked):
-        gaps = Judged(np.where(both, a.human - b.human, np.nan), a.judge - b.judge, a.groups, a.weights)
+        gaps = JudgedAnswers(
+            np.where(both, a.human - b.human, np.nan), a.judge - b.judge, a.groups, a.weights
+        )
         return corrected_mean(gaps).mean.with_unseen(gaps.human[both], largest)
     of_a, of_b = corrected_mean(a), corrected_mean(b)
     around = of_a.influence - of_b.influence
@@ -209,7 +211,7 @@ def difference(a: Judged, b: Judged, largest: float) -> UnitMean:
     return mean.with_unseen(differ, largest)
 
 
-def chosen_by_judge(judged: Judged) -> float:
+def chosen_by_judge(judged: JudgedAnswers) -> float:
     """The p-value of checks at random: whether the judge's grades of checked answers differ from the others'.
 
     Whole groups are compared where answers belong to groups.

@@ -23,7 +23,7 @@ def by_people(names: Iterable[str]) -> list[str]:
 
 
 def unused_people(table: Any, used: Sequence[str]) -> str:
-    """A line about grades by people that are there and are not used; empty where there are none."""
+    """A line about grades by people that are not used; empty where there are none."""
     for name in by_people(table.column_names):
         cells = table[name].to_pylist()
         known = sum(cell is not None and cell == cell and str(cell).strip() != "" for cell in cells)
@@ -37,7 +37,7 @@ def unused_people(table: Any, used: Sequence[str]) -> str:
 
 
 def remedies_for(names: Sequence[str]) -> list[Remedy]:
-    """How to read a file that has grades of a judge and of people, and none called so."""
+    """How to read a file that has grades of a judge and of people, and no other column of grades."""
     if not (_called(names, _JUDGES) and by_people(names)):
         return []
     return [passing("where people checked a judge's grades", judge=..., grade=...)]
