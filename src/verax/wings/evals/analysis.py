@@ -78,6 +78,7 @@ def evaluate_grades(
     groups: object = None,
     weights: object = None,
     ungraded: Ungraded = "bounds",
+    reasons: object = None,
     invalid: str = "raise",
     confidence: float = 0.95,
     judge: object = None,
@@ -155,7 +156,7 @@ def evaluate_grades(
     (10, 0.75, 0.64)
     """
     if judge is not None:
-        unused = {"p": p, "task": task, "by": by, "weights": weights}
+        unused = {"p": p, "task": task, "by": by, "weights": weights, "reasons": reasons}
         _refuse_with_judge([name for name, value in unused.items() if value is not None])
         if groups is None and epochs is not None:
             groups = ids

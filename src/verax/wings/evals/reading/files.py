@@ -24,6 +24,7 @@ from verax.inputs.records.texts import number_of
 from verax.wings.evals.reading.graded import RIGHT, WRONG, asking_for_values, named_values
 from verax.wings.evals.reading.repeats import found_repeats, may_matter
 from verax.wings.evals.reading.people import remedies_for, unused_people
+from verax.wings.evals.reading.repeats import found_repeats, may_matter
 from verax.wings.evals.reading.table import EvalLog, logs_named, read_log
 
 # What columns are called where nobody says it.
