@@ -77,7 +77,7 @@ def evaluate_grades(
     by: object = None,
     groups: object = None,
     weights: object = None,
-    ungraded: Ungraded = "bounds",
+    ungraded: Ungraded = "by-reason",
     reasons: object = None,
     invalid: str = "raise",
     confidence: float = 0.95,
