@@ -489,7 +489,8 @@ def compare_grades(
     """
     if judge is not None:
         unused = {"p": p, "task": task, "rule": rule, "reference": reference, "margin": margin}
-        for name in (name for name, value in (unused | {"weights": weights}).items() if value is not None):
+        unused |= {"weights": weights, "reasons": reasons}
+        for name in (name for name, value in unused.items() if value is not None):
             raise InputError("cannot be used with `judge`", argument=name)
         kept = {"ids": ids, "epochs": epochs, "groups": groups, "confidence": confidence}
         corrected = answer_to("judged comparison")(

@@ -153,7 +153,7 @@ def evaluate_grades(
     >>> people = [1, 0, 1, 0, 0, 1, 1, 0, 1, 1] + [None] * 10
     >>> found = vx.evaluate_grades(people, judge=judge)
     >>> found.n_checked, round(found.judge_mean, 2), round(found.corrected.value, 3)
-    (10, 0.75, 0.64)
+    (10, 0.75, 0.648)
     """
     if judge is not None:
         unused = {"p": p, "task": task, "by": by, "weights": weights, "reasons": reasons}

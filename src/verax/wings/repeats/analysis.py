@@ -90,7 +90,7 @@ def pass_at_k(
     >>> found = vx.pass_at_k(grades, k=2)
     >>> score = found.score("pass@2")
     >>> round(score.value, 3), f"{score.interval:.2f}"
-    (0.694, '0.27 to 0.93')
+    (0.722, '0.28 to 0.95')
     """
     check_confidence(confidence)
     check_choice("fewer", fewer, ("refuse", "exclude"))

@@ -82,7 +82,7 @@ class RepeatPlan(WithVerdict, Tabled, Result):
     >>> grades = {"a": rng.random((60, 4)) < ease, "b": rng.random((60, 4)) < ease}
     >>> found = vx.plan_repeats(grades, cost_question=5)
     >>> round(found.lines[0].smallest, 3), round(found.floor, 3)
-    (0.109, 0.0)
+    (0.108, 0.0)
     """
 
     between: float
@@ -177,7 +177,7 @@ def plan_repeats(
     >>> rng = np.random.default_rng(0)
     >>> found = vx.plan_repeats(rng.random((60, 4)) < rng.random((60, 1)), cost_question=5)
     >>> round(found.within, 3), round(found.best_repeats, 1)
-    (0.18, 3.7)
+    (0.208, 5.3)
     """
     check_confidence(confidence)
     check_number("power", power, "must lie between 0 and 1", lambda p: 0 < p < 1)

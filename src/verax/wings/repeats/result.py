@@ -106,7 +106,7 @@ class RepeatScores(WithVerdict, Tabled, Result):
     >>> grades = [[1, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 1]]
     >>> found = vx.pass_at_k(grades, k=[1, 2, "pass^2"])
     >>> {score.score: round(score.value, 3) for score in found.scores}
-    {'pass@1': 0.542, 'pass@2': 0.694, 'pass^2': 0.389}
+    {'pass@1': 0.542, 'pass@2': 0.722, 'pass^2': 0.361}
     """
 
     scores: tuple[RepeatScore, ...]
