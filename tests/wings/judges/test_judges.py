@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import verax as vx
-from verax.inference.unitmeans import UnitMean
 from verax.wings.judges.agreement import alpha
 from verax.wings.judges.corrected import (
     JudgedAnswers,
@@ -20,6 +19,7 @@ from verax.wings.judges.corrected import (
     difference,
     stratified,
 )
+from verax.wings.repeats.unitmeans import UnitMean
 
 HERE = Path(__file__).parent
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from verax.inference.intervals import Interval, few, t_quantile
-from verax.inference.unitmeans import UnitMean
 from verax.inputs.arrays import Floats
 from verax.wings.judges.corrected import JudgedAnswers
+from verax.wings.repeats.unitmeans import UnitMean
 
 _SAME = 1e-9
 

@@ -12,7 +12,6 @@ from verax.analyses.comparison.grades import grade_scale, read_grades
 from verax.common.ids import numbered
 from verax.errors import InputError, Remedy, passing, show
 from verax.inference.intervals import check_confidence
-from verax.inference.unitmeans import PAD, PAD_BETWEEN, UnitMean
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
 from verax.inputs.questions import column_of
 from verax.scores.grades import Grade
@@ -25,6 +24,7 @@ from verax.wings.judges.corrected import (
     stratified,
 )
 from verax.wings.judges.result import Design, GradeEstimate, JudgedGrades, JudgedShare
+from verax.wings.repeats.unitmeans import PAD, PAD_BETWEEN, UnitMean
 
 RANDOM, BY_GRADE, BY_HAND = "random", "by-grade", "by-hand"
 # With fewer checked answers there is no correction.

@@ -20,13 +20,13 @@ from verax.errors import InputError, Remedy, join
 from verax.inference.estimates import holm
 from verax.inference.findings import in_brackets
 from verax.inference.intervals import Interval, check_confidence, t_quantile
-from verax.inference.unitmeans import FEW_DIFFER, UnitMean
 from verax.inputs.arrays import Ints, to_array, to_host
 from verax.inputs.questions import Questions, column_of
 from verax.scores.grades import Grade
 from verax.scores.registry import name_of
 from verax.wings.judges.analysis import BY_GRADE, Checks, read_checks
 from verax.wings.judges.corrected import JudgedAnswers, corrected_mean, difference, pad_of
+from verax.wings.repeats.unitmeans import FEW_DIFFER, UnitMean
 
 _ROUNDING = 1e-12
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.inference.intervals import Interval, t_quantile, wilson
-from verax.inference.unitmeans import PAD_BETWEEN, UnitMean, effective
 from verax.inputs.arrays import Bools, Floats, Ints
+from verax.wings.repeats.unitmeans import PAD_BETWEEN, UnitMean, effective
 
 # The part of a unit that is added where all grades of people are right or wrong.
 PAD_CHECKED = 0.5

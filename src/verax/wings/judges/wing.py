@@ -12,5 +12,6 @@ WING = Wing(
     answers={
         "judged comparison": "comparison:compared",
     },
+    uses=("repeats",),
     tutorial="docs/guide/judges.md",
 )

@@ -15,12 +15,12 @@ from verax.engines.pieces import all_pairs
 from verax.errors import InputError, Remedy, passing
 from verax.inference.estimates import holm
 from verax.inference.intervals import check_confidence
-from verax.inference.unitmeans import PAD, PAD_BETWEEN, UnitMean
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.scores.grades import Grade
 from verax.wings.repeats.questions import Answers, Ungraded, read_answers
 from verax.wings.repeats.reducers import Reducer, parsed
 from verax.wings.repeats.result import RepeatDifference, RepeatScore, RepeatScores
+from verax.wings.repeats.unitmeans import PAD, PAD_BETWEEN, UnitMean
 
 # Where fewer questions are above zero, a whole question is added to the variance of pass^k.
 _FEW_ABOVE = 5
