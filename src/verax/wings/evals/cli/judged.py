@@ -194,7 +194,9 @@ def _read_both(
     for name, value in (("weights", reading.weights), ("task", reading.task), ("by", reading.by)):
         if value:
             raise InputError("cannot be used with `judge`", argument=name)
-    people = [_read(paths, reading, column.strip(), named=named) for column in reading.grades.split(",")]
+    # Commas are also between what texts are as grades: human:good=1,bad=0.
+    names = [reading.grades] if "=" in reading.grades else reading.grades.split(",")
+    people = [_read(paths, reading, name.strip(), named=named) for name in names]
     return people, _read(paths, reading, judge, named=named)
 
 

@@ -22,7 +22,6 @@ from verax.inputs.arrays import Array, Floats
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.texts import number_of
 from verax.wings.evals.reading.graded import RIGHT, WRONG, asking_for_values, named_values
-from verax.wings.evals.reading.repeats import found_repeats, may_matter
 from verax.wings.evals.reading.people import remedies_for, unused_people
 from verax.wings.evals.reading.repeats import found_repeats, may_matter
 from verax.wings.evals.reading.table import EvalLog, logs_named, read_log
