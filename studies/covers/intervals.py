@@ -56,6 +56,7 @@ MEASURED = {
     "RiskCoverage.risk_interval": "rows kept: risk,",
     "SetMeasure.interval": "sets: coverage,",
     "Thresholds.interval": "rows kept: gain of thresholds",
+    "UnitMean.interval": "judges: difference",
     "Uncertainty.interval": "miscalibration:",
     "Unsettled.left_out_interval": "questions: difference",
     "Unsettled.wrong_interval": "questions: difference",
