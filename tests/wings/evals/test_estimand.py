@@ -130,7 +130,7 @@ def test_the_law_of_missing_answers():
         assert (card.wrong.mean, card.left_out.mean) == (pytest.approx(5 / 14), pytest.approx(5 / 7))
     became = vx.evaluate_grades(grades, reasons=reasons).answers.reasons
     assert (became["limit"].answers, became["limit"].graded, became["limit"].worst) == (2, 1, 0)
-    assert (became["error"].worst, became["no reason"].ungraded) == (1, 1)
+    assert (became["error"].worst, became["no reason"].answers, became["no reason"].graded) == (1, 1, 0)
     # Without reasons nothing is counted as wrong.
     assert vx.evaluate_grades(grades).mean == pytest.approx(5 / 7)
     with pytest.raises(vx.InputError, match="ungraded"):

@@ -12,11 +12,9 @@ from verax.analyses.comparison.ungraded import (
     N_COUNTS,
     Became,
     Counted,
-    between_of,
-    by_reason,
     counted_in,
-    counted_of,
     rows_under,
+    told,
     totals_of,
 )
 from verax.common.specs import Array
@@ -150,8 +148,7 @@ class AnswerSums(Summary, kind="answers of models"):
             low, high = (_mean(total + _times(left, end), weight) for end in (least, greatest))
             asked, totals = graded + ungraded, self.became[i]
             counts = asked, graded, ungraded, absent
-            became = counted_of(totals), between_of(totals), by_reason(totals)
-            answers.append(ModelAnswers(name, *counts, low, high, int(self.questions[i]), *became))
+            answers.append(ModelAnswers(name, *counts, low, high, int(self.questions[i]), *told(totals)))
         return answers
 
     def gaps(self, names: Sequence[str], bounds: tuple[float, float]) -> list[GapBounds]:
@@ -255,22 +252,15 @@ class OfKnown(Recipe[Any], cases=True):
 
 
 @dataclass(frozen=True)
-class Under(Recipe[Any], cases=True):
-    """A recipe, applied to grades with every ungraded answer left out, or counted as wrong or as right."""
+class Under(OfKnown, cases=True):
+    """The same with every ungraded answer of grades left out, or counted as wrong or as right."""
 
-    recipe: Recipe[Any]
-    models: tuple[str, ...]
-    rule: Grade
-    how: Counted
+    how: Counted = "exclude"
 
     def take(self, part: Part) -> Mergeable:
         """Summarise one part."""
-        sums: Mergeable = self.recipe.take(part_under(part, self.models, self.rule, self.how))
-        return sums
-
-    def load(self, stored: bytes, sizes: Any = None) -> Any:
-        """A summary from its bytes."""
-        return self.recipe.load(stored, sizes)
+        assert isinstance(self.rule, Grade)
+        return super().take(part_under(part, self.models, self.rule, self.how))
 
 
 def part_under(part: Part, models: tuple[str, ...], rule: Grade, how: Counted) -> Part:

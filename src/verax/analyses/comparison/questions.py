@@ -181,7 +181,7 @@ def _unsettled(
     sets = [models] if missing == "refuse" else [(models[i], models[j]) for i, j in all_pairs(len(models))]
     ways: tuple[Counted, ...] = ("wrong", "exclude")
     recipes = {
-        f"{how} {i}": Under(OfKnown(PairedRecipe(pair, (rule,)), pair, rule), pair, rule, how)
+        f"{how} {i}": Under(PairedRecipe(pair, (rule,)), pair, rule, how)
         for how in ways
         for i, pair in enumerate(sets)
     }

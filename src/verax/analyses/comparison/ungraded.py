@@ -56,11 +56,6 @@ class Became:
     graded: int
     worst: int
 
-    @property
-    def ungraded(self) -> int:
-        """The number of those without a grade."""
-        return self.answers - self.graded
-
 
 @dataclass(frozen=True)
 class Unsettled:
@@ -159,20 +154,11 @@ def counted_in(rows: ScoredRows, rule: Rule) -> Ints:
     return np.asarray(rows.became[:, _COUNTED])
 
 
-def by_reason(totals: Ints) -> dict[str, Became]:
-    """The answers of each reason, from counts."""
-    found = (Became(*totals[_FIRST + _EACH * i :][:_EACH].tolist()) for i in range(len(REASONS)))
-    return {reason: became for reason, became in zip(REASONS, found, strict=True) if became.answers}
-
-
-def counted_of(totals: Ints) -> int:
-    """The number of answers without a grade that count as wrong."""
-    return int(totals[_COUNTED])
-
-
-def between_of(totals: Ints) -> int:
-    """The number of answers graded between the worst and the best grade."""
-    return int(totals[_BETWEEN])
+def told(totals: Ints) -> tuple[int, int, dict[str, Became]]:
+    """The answers without a grade that count as wrong, those graded between, and those of each reason."""
+    found = [Became(*totals[_FIRST + _EACH * i :][:_EACH].tolist()) for i in range(len(REASONS))]
+    by_reason = {reason: became for reason, became in zip(REASONS, found, strict=True) if became.answers}
+    return int(totals[_COUNTED]), int(totals[_BETWEEN]), by_reason
 
 
 def rows_under(rows: ScoredRows, rule: Grade, how: Counted) -> ScoredRows:
@@ -187,12 +173,6 @@ def rows_under(rows: ScoredRows, rule: Grade, how: Counted) -> ScoredRows:
         n, total = asked, known + (worst if how == "wrong" else 0.0) * (left + counted)
     losses = np.divide(total, n, where=n > 0, out=np.full(len(n), np.nan))
     return rows.with_losses({rule: losses})
-
-
-def words_of(reasons: dict[str, Became]) -> list[str]:
-    """How many answers have no grade for each reason, the commonest first."""
-    left = sorted(((became.ungraded, reason) for reason, became in reasons.items()), reverse=True)
-    return [f"{n:,} {reason}" for n, reason in left if n]
 
 
 def in_spite(reasons: dict[str, Became], asked: int, of: str = "") -> list[str]:

@@ -14,7 +14,7 @@ from verax.analyses.cards.container import write_summaries
 from verax.analyses.cards.fingerprints import Fingerprint, fingerprint_of
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
-from verax.analyses.comparison.ungraded import in_spite, words_of
+from verax.analyses.comparison.ungraded import in_spite
 from verax.common.faces import Hidden
 from verax.common.idkeys import storing_ids
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
@@ -316,7 +316,9 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         assert self.wrong is not None
         assert self.left_out is not None
         assert self.bounds_interval is not None
-        why = ", ".join(words_of(self.answers.reasons))
+        reasons = self.answers.reasons.items()
+        left = sorted(((became.answers - became.graded, reason) for reason, became in reasons), reverse=True)
+        why = ", ".join(f"{n:,} {reason}" for n, reason in left if n)
         low, high = self.bounds
         return (
             f"{self.answers.ungraded:,} of {self.answers.asked:,} answers have no grade ({why}): counted as "
