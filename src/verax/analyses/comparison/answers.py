@@ -13,9 +13,9 @@ from verax.analyses.comparison.ungraded import (
     Became,
     Counted,
     counted_in,
+    counts_in,
     rows_under,
     told,
-    totals_of,
 )
 from verax.common.specs import Array
 from verax.common.summaries import Summary, merges
@@ -227,7 +227,7 @@ class AnswerRecipe(Recipe[AnswerSums], cases=True):
             first,
             second,
             asked.sum(axis=0),
-            np.stack([totals_of(of_model, self.rule) for of_model in model_rows]),
+            np.stack([counts_in(of_model, self.rule).sum(axis=0, dtype=np.int64) for of_model in model_rows]),
             more.astype(np.int64),
             fewer.astype(np.int64),
         )

@@ -59,11 +59,6 @@ class QuestionLosses:
         """The number of rows."""
         return len(next(iter(self.losses.values())))
 
-    @property
-    def complete(self) -> bool:
-        """Whether every answer has a loss by every rule."""
-        return not any(np.isnan(values).any() for values in self.losses.values())
-
     def by_question(self, question: Ints) -> QuestionLosses:
         """The mean loss of each question over its answers, with their numbers."""
         losses = averaged(self.losses, question, np.ones(self.n_rows))
@@ -72,10 +67,9 @@ class QuestionLosses:
             rule: np.bincount(question[np.isnan(of_rule)], minlength=n)
             for rule, of_rule in self.losses.items()
         }
-        became = None
-        if self.became is not None:
-            became = np.zeros((n, self.became.shape[1]), np.int64)
-            np.add.at(became, question, self.became)
+        became = self.became
+        if became is not None:
+            became = np.stack([np.bincount(question, own, n).astype(np.int64) for own in became.T], axis=1)
         return QuestionLosses(losses, np.bincount(question, minlength=n), ungraded, became)
 
 
@@ -129,7 +123,8 @@ class _Answers:
             return self.by_question()
         except InputError:
             apart = self.numbered()
-            if apart is None or not all(losses.complete for losses in self.losses.values()):
+            known = [~np.isnan(values) for own in self.losses.values() for values in own.losses.values()]
+            if apart is None or not all(map(np.all, known)):
                 raise
             return apart
 

@@ -18,20 +18,18 @@ from verax.scores.grades import Grade
 
 Ungraded = Literal["by-reason", "bounds", "exclude", "wrong"]
 Counted = Literal["exclude", "wrong", "right"]
-# What becomes of answers by the model's own doing: without a grade they are wrong.
-OF_MODEL = ("limit", "empty", "unparsable", "refused")
-# By the doing of others: a provider, a sandbox or a grader failed. Without a grade they are left out.
-OF_OTHERS = ("error", "unscored")
-# All of these, and what nobody says.
-REASONS = (*OF_MODEL, *OF_OTHERS, "no reason")
-WORDS = {
+# What becomes of answers by the model's own doing, in words: without a grade they are wrong.
+OF_MODEL = {
     "limit": "were cut at a limit",
     "empty": "were empty",
     "unparsable": "were unparsable",
     "refused": "were refused",
-    "error": "failed",
-    "unscored": "were not scored",
 }
+# By the doing of others: a provider, a sandbox or a grader failed. Without a grade they are left out.
+OF_OTHERS = {"error": "failed", "unscored": "were not scored"}
+_WORDS = OF_MODEL | OF_OTHERS
+# All of these, and what nobody says.
+REASONS = (*_WORDS, "no reason")
 # Columns of counts of answers: graded between the ends, without a grade and counted as wrong, and for each
 # reason all of them, those with a grade and those with the worst grade.
 _BETWEEN, _COUNTED, _FIRST, _EACH = 0, 1, 2, 3
@@ -114,44 +112,34 @@ def counted_as_wrong(grades: Floats, reasons: Array | None, ungraded: Ungraded) 
         return missing
     if ungraded != "by-reason" or reasons is None:
         return np.zeros(len(grades), np.bool_)
-    return missing & np.isin(reasons, OF_MODEL)
+    return missing & np.isin(reasons, list(OF_MODEL))
 
 
 def became_of(grades: Floats, reasons: Array | None, counted: Bools, scale: Grade) -> Ints:
     """(N, `N_COUNTS`) counts of single answers, to be added up by question."""
-    counts = np.zeros((len(grades), N_COUNTS), np.int64)
+    counts = np.zeros((len(grades), N_COUNTS), np.int8)
     missing, worst = np.isnan(grades), grades == scale.low
     counts[:, _BETWEEN] = (grades > scale.low) & (grades < scale.high)
     counts[:, _COUNTED] = counted
     said = np.full(len(grades), "") if reasons is None else reasons
-    known = np.isin(said, REASONS[:-1])
+    known = np.isin(said, list(_WORDS))
     for i, reason in enumerate(REASONS):
-        these = said == reason if reason in REASONS[:-1] else missing & ~known
+        these = said == reason if reason in _WORDS else missing & ~known
         if these.any():
             at = _FIRST + _EACH * i
             counts[:, at : at + _EACH] = np.stack([these, these & ~missing, these & worst], axis=1)
     return counts
 
 
-def totals_of(rows: ScoredRows, rule: Rule) -> Ints:
-    """(`N_COUNTS`,) counts of the answers of some rows; zeros by other rules than that of grades."""
-    if not isinstance(rule, Grade):
-        return np.zeros(N_COUNTS, np.int64)
-    if rows.became is not None:
-        return np.asarray(rows.became.sum(axis=0))
-    asked = ~rows.absent
-    grades = rule.high - rows.losses(rule)[asked]
-    totals = np.zeros(N_COUNTS, np.int64)
-    totals[_BETWEEN] = np.count_nonzero((grades > rule.low) & (grades < rule.high))
-    totals[_FIRST + _EACH * (len(REASONS) - 1)] = np.count_nonzero(np.isnan(grades))
-    return totals
+def counts_in(rows: ScoredRows, rule: Rule) -> Ints:
+    """(N, `N_COUNTS`) counts of the answers to each question; zeros by other rules than that of grades."""
+    known = rows.became is not None and isinstance(rule, Grade)
+    return rows.became if known else np.zeros((rows.n_rows, N_COUNTS), np.int8)
 
 
 def counted_in(rows: ScoredRows, rule: Rule) -> Ints:
     """The number of answers to each question that have no grade and count as wrong."""
-    if rows.became is None or not isinstance(rule, Grade):
-        return np.zeros(rows.n_rows, np.int64)
-    return np.asarray(rows.became[:, _COUNTED])
+    return counts_in(rows, rule)[:, _COUNTED].astype(np.int64)
 
 
 def told(totals: Ints) -> tuple[int, int, dict[str, Became]]:
@@ -178,9 +166,9 @@ def rows_under(rows: ScoredRows, rule: Grade, how: Counted) -> ScoredRows:
 def in_spite(reasons: dict[str, Became], asked: int, of: str = "") -> list[str]:
     """A sentence for each reason in spite of which answers were graded wrong."""
     return [
-        f"{became.answers:,} of {asked:,} answers{of} {WORDS[reason]}; {became.worst:,} of them "
+        f"{became.answers:,} of {asked:,} answers{of} {_WORDS[reason]}; {became.worst:,} of them "
         f"{'is' if became.worst == 1 else 'are'} graded wrong: up to {100 * became.worst / asked:.1f} points "
         "may be due to that."
         for reason, became in reasons.items()
-        if reason in WORDS and became.worst
+        if reason in _WORDS and became.worst
     ]

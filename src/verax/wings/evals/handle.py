@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from verax.analyses.comparison.grades import grade_scale, read_grades
+from verax.analyses.comparison.ungraded import became_of
 from verax.common.ids import id_of
 from verax.errors import InputError
 from verax.files.column_roles import require_column
@@ -121,7 +122,9 @@ class GradeReader:
                 values = read_grades(grades_in(table[column], column, self.source), self.graded, repr(name))
             except InputError as error:
                 raise error.replace(rows=tuple(start + row for row in error.rows)) from None
-            models[name] = ScoredRows({self.graded: self.graded.loss(values)}, part=True, **options)
+            became = became_of(values, None, np.zeros(len(values), np.bool_), self.graded)
+            losses = {self.graded: self.graded.loss(values)}
+            models[name] = ScoredRows(losses, became=became, part=True, **options)
         by = {}
         for name in reading.by:
             labels = labels_of(np.array(table[name].to_pylist(), object), table.num_rows)
