@@ -115,7 +115,7 @@ def counted_as_wrong(grades: Floats, reasons: Array | None, ungraded: Ungraded) 
     return missing & np.isin(reasons, list(OF_MODEL))
 
 
-def became_of(grades: Floats, reasons: Array | None, counted: Bools, scale: Grade) -> Ints:
+def became_of(grades: Floats, reasons: Array | None, counted: Bools, scale: Grade) -> Array:
     """(N, `N_COUNTS`) counts of single answers, to be added up by question."""
     counts = np.zeros((len(grades), N_COUNTS), np.int8)
     missing, worst = np.isnan(grades), grades == scale.low
@@ -131,10 +131,11 @@ def became_of(grades: Floats, reasons: Array | None, counted: Bools, scale: Grad
     return counts
 
 
-def counts_in(rows: ScoredRows, rule: Rule) -> Ints:
+def counts_in(rows: ScoredRows, rule: Rule) -> Array:
     """(N, `N_COUNTS`) counts of the answers to each question; zeros by other rules than that of grades."""
-    known = rows.became is not None and isinstance(rule, Grade)
-    return rows.became if known else np.zeros((rows.n_rows, N_COUNTS), np.int8)
+    if rows.became is not None and isinstance(rule, Grade):
+        return rows.became
+    return np.zeros((rows.n_rows, N_COUNTS), np.int8)
 
 
 def counted_in(rows: ScoredRows, rule: Rule) -> Ints:
