@@ -140,7 +140,7 @@ def counts_in(rows: ScoredRows, rule: Rule) -> Array:
 
 def counted_in(rows: ScoredRows, rule: Rule) -> Ints:
     """The number of answers to each question that have no grade and count as wrong."""
-    return counts_in(rows, rule)[:, _COUNTED].astype(np.int64)
+    return np.asarray(counts_in(rows, rule)[:, _COUNTED], np.int64)
 
 
 def told(totals: Ints) -> tuple[int, int, dict[str, Became]]:
