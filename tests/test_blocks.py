@@ -15,7 +15,7 @@ PROGRAMS = {
     "docs/guide/daily.md": 1,
     "docs/guide/ordered.md": 1,
     "docs/guide/scale.md": 3,
-    "docs/guide/training.md": 3,
+    "docs/guide/training.md": 4,
 }
 # Settings of other programs, checked in `test_repository.py` and `wings/monitor/test_daily_page.py`;
 # citations; and what installs or starts verax.

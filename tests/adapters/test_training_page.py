@@ -23,7 +23,7 @@ def program(heading, page=PAGE):
 
 
 def run(heading, folder, page=PAGE):
-    for package in {"Lightning": ["lightning"], "Keras 3": ["keras"]}.get(heading, []):
+    for package in {"Lightning": ["lightning"], "Keras 3": ["keras"], "skorch": ["skorch"]}.get(heading, []):
         pytest.importorskip(package)
     (folder / "program.py").write_text(program(heading, page))
     result = subprocess.run(
@@ -62,3 +62,9 @@ def test_the_program_for_keras(tmp_path):
     output = run("Keras 3", tmp_path)
     best, kept = (float(line.split()[-1]) for line in output.splitlines()[-2:])
     assert kept == pytest.approx(best, abs=2e-4)
+
+
+@pytest.mark.pages
+def test_the_program_for_skorch(tmp_path):
+    # Class frequencies have about 0.24.
+    assert 0.05 < float(run("skorch", tmp_path).split()[-1]) < 0.2

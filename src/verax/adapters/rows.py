@@ -252,8 +252,8 @@ class ArgumentNames(NamedTuple):
 def refuse_invalid(batch: TrainingRows, names: ArgumentNames) -> None:
     """Raise the error that the first invalid row of a loss calls for; rows are NumPy's."""
     y, plain = batch.target, batch.logits and batch.weights is None and not batch.shared
-    # What nearly all calls come to, in one step: without a sign negative numbers are large ones.
-    if plain and (not y.size or y.view(np.uint64).max() < batch.n_classes):
+    # What nearly all calls come to, in one step.
+    if plain and _are_positions(y, batch.n_classes):
         return
     checks = [(batch.bad_targets, _bad_target), (batch.bad_weights, _bad_weight)]
     if not batch.logits:
@@ -355,8 +355,11 @@ def batch_sums(rules: Sequence[Rule], batch: TrainingRows, *, decisions: bool) -
     xp = batch.xp
     needs = {name for rule in rules for name in rule.needs}
     stats = batch.statistics(needs | {"decision"} if decisions else needs)
-    w = xp.ones_like(batch.rows[:, 0]) if batch.weights is None else batch.weights
     losses = xp.stack([stats.loss(rule) for rule in rules])
+    plain = None if decisions else _plain_sums(batch, losses, stats.impossible)
+    if plain is not None:
+        return plain
+    w = xp.ones_like(batch.rows[:, 0]) if batch.weights is None else batch.weights
     infinite = losses == math.inf
     finite = xp.where(infinite, 0.0, losses)
     sums = [*_moments(xp, xp.where(infinite, 0.0, w), finite), xp.sum(xp.where(infinite, w, 0.0), axis=1)]
@@ -370,6 +373,35 @@ def batch_sums(rules: Sequence[Rule], batch: TrainingRows, *, decisions: bool) -
     cells = _cell_sums(batch, stats.decision)
     whole = xp.concat([head, xp.reshape(squares, (-1,))])
     return BatchSums(total, counts, whole, cells(w), cells(square), first)
+
+
+def _plain_sums(batch: TrainingRows, losses: Array, impossible: Array) -> BatchSums | None:
+    """The sums of valid rows without weights, by NumPy, in few calls; None of others and infinite losses."""
+    n = len(batch.rows)
+    if not (isinstance(losses, np.ndarray) and batch.weights is None and n and _is_plainly_valid(batch)):
+        return None
+    first = np.add.reduce(losses, 1)
+    if not np.isfinite(first).all():
+        return None
+    sums = np.zeros(1 + 4 * len(losses), losses.dtype)
+    sums[:2], sums[5::4], sums[2::4] = n, n, first
+    sums[3::4] = np.add.reduce(losses * losses, 1)
+    return BatchSums(sums, np.array([n, np.count_nonzero(impossible), 0, 0, 0, 0]))
+
+
+def _is_plainly_valid(batch: TrainingRows) -> bool:
+    """Whether a glance at rows of NumPy shows that they are valid, with classes and finite numbers."""
+    if batch.shared or not _are_positions(batch.target, batch.n_classes):
+        return False
+    least = np.minimum.reduce(batch.rows, None)
+    if batch.logits:
+        return bool(least > -math.inf and np.maximum.reduce(batch.rows, None) < math.inf)
+    return bool(least >= 0 and np.maximum.reduce(np.abs(np.add.reduce(batch.rows, 1) - 1)) <= batch.limit)
+
+
+def _are_positions(y: Array, n_classes: int) -> bool:
+    """Whether all targets are classes: without a sign negative numbers are large ones."""
+    return not y.size or bool(y.view(np.uint64).max() < n_classes)
 
 
 def _moments(xp: Any, w: Array, loss: Array) -> list[Array]:
