@@ -14,14 +14,13 @@ from verax.kernels.shared import FAR
 from verax.scores.gradients.logits import (
     Scaling,
     _losses_with_gradient,
-    compiles_rows,
     derivatives,
     losses_with_gradient,
-    losses_with_slopes,
     run_compiled,
     run_with_losses,
 )
 from verax.scores.rules import OrdinalRule
+from verax.wings.frameworks.rowslopes import compiles_rows, losses_with_slopes
 
 pytest.importorskip("numba")
 
@@ -299,6 +298,7 @@ def test_threads_share_rows_of_many_classes(change):
         np.testing.assert_array_equal(alone, shared)
 
 
+@pytest.mark.filterwarnings("ignore:The formula of untraced")
 def test_which_rows_have_a_loop(change):
     assert not compiles_rows(vx.rps, 100, 30)
     # A large batch counts as many calls.

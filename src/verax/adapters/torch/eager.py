@@ -27,7 +27,8 @@ from verax.adapters.torch.rows import (
 )
 from verax.errors import RuleError
 from verax.scores.base import Rule
-from verax.scores.gradients.logits import compiles_rows, losses_with_gradient, losses_with_slopes
+from verax.scores.gradients.logits import losses_with_gradient
+from verax.wings.frameworks.rowslopes import compiles_rows, losses_with_slopes
 
 _NAMES = ArgumentNames("logits", "target", "weights", "logits", "ignore_index")
 

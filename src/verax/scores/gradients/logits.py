@@ -20,7 +20,6 @@ import numpy as np
 
 from verax._settings import settings
 from verax.common.checks import check_number
-from verax.engines.rowslopes import ROOM, fuse_row_losses
 from verax.engines.slopes import fuse_losses_with_slopes, fuse_slopes
 from verax.engines.stats import RowStats
 from verax.errors import InputError, Offenders, RuleError, show
@@ -392,10 +391,6 @@ def _seed(name: str, value: Array) -> Any:
 
 # Logits that a thread is given at a time.
 _PART = 2**18
-# Logits of rows of many classes from which a further thread pays, and that array calls take as long for as
-# for a call on few.
-_PART_OF_ROWS = 2**17
-_LIKE_A_CALL = 2**14
 
 
 def run_compiled(
@@ -450,49 +445,6 @@ def run_with_losses(
     losses, g, left = np.empty(n), np.empty_like(z, dtype=np.float64), np.empty(n, np.bool_)
     kernel(z, y, constants, losses, g, left)
     return losses, g, left
-
-
-def compiles_rows(rule: Rule, n: int, k: int) -> bool:
-    """Whether a training loop has called a loss of rows of many classes often enough, and there is a loop.
-
-    Large batches count several times, because array calls take longer for them. Counts the call.
-    """
-    calls = 1 + n * k // _LIKE_A_CALL
-    if k <= FEW or spend((rule, k, "rows"), calls) <= settings.loss_compiled_after:
-        return False
-    return kernels() is not None and fuse_row_losses(rule, k) is not None
-
-
-def losses_with_slopes(
-    rule: Rule, z: Array, y: Array, factors: Floats, n_threads: int
-) -> tuple[Floats, Array]:
-    """The loss of each row of logits (N, K), and its gradient times the row's factor, in the type of these.
-
-    By the loop that `compiles_rows` found; rows that it leaves go through array calls.
-    """
-    fused = fuse_row_losses(rule, z.shape[1])
-    assert fused is not None
-    kernel, constants = fused
-    n, k = z.shape
-    z, y = np.ascontiguousarray(z), np.ascontiguousarray(y)
-    losses, g, left = np.empty(n), np.empty_like(z), np.empty(n, np.bool_)
-
-    def work(part: slice) -> None:
-        room = np.empty((ROOM, k))
-        kernel(z[part], y[part], factors[part], constants, room, losses[part], g[part], left[part])
-
-    n_threads = min(n_threads, n * k // _PART_OF_ROWS, n)
-    if n_threads < 2:
-        work(slice(None))
-    else:
-        ends = [n * i // n_threads for i in range(n_threads + 1)]
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(work, map(slice, ends[:-1], ends[1:])))
-    if left.any():
-        rest = np.ascontiguousarray(z[left].T, np.float64)
-        own, slopes = _losses_with_gradient(rule, rest, y[left])
-        losses[left], g[left] = _without_slopes(own, slopes), (slopes * factors[left]).T
-    return losses, g
 
 
 def _without_slopes(losses: Floats, slopes: Floats) -> Floats:

@@ -8,27 +8,79 @@ text serves all numbers of classes. Rows of few classes are worked on side by si
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.engines.formulas import write_formulas
 from verax.engines.slopes import HITS, differentiated
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Array, Floats
+from verax.kernels.fewclasses import FEW
 from verax.kernels.functions import texts_of
+from verax.kernels.ledger import kernels, spend
 from verax.kernels.shared import FAR, TINY
 from verax.kernels.texts import Kernel, Lines, compile_text
+from verax.scores.base import Rule
+from verax.scores.gradients.logits import losses_with_gradient
 
 # Numbers of memory that a loop needs for each class: its power, and up to three kinds of running sums.
 ROOM = 4
 # The statistics that a loop knows, and that move with the logits.
 _KNOWN = frozenset({"log_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log"})
 _ERRORS = frozenset({"cdf_l2", "cdf_l1"})
+# Logits of rows from which a further thread pays, and that array calls take as long for as for a call on few.
+_PART_OF_ROWS = 2**17
+_LIKE_A_CALL = 2**14
 # The product of eight sums of powers, each of them at least this, is a normal number.
 _EIGHT = 2.0**-120
+
+
+def compiles_rows(rule: Rule, n: int, k: int) -> bool:
+    """Whether a training loop has called a loss of rows of many classes often enough, and there is a loop.
+
+    Large batches count several times, because array calls take longer for them. Counts the call.
+    """
+    calls = 1 + n * k // _LIKE_A_CALL
+    if k <= FEW or spend((rule, k, "rows"), calls) <= settings.loss_compiled_after:
+        return False
+    return kernels() is not None and fuse_row_losses(rule, k) is not None
+
+
+def losses_with_slopes(
+    rule: Rule, z: Array, y: Array, factors: Floats, n_threads: int
+) -> tuple[Floats, Array]:
+    """The loss of each row of logits (N, K), and its gradient times the row's factor, in the type of these.
+
+    By the loop that `compiles_rows` found; rows that it leaves go through array calls.
+    """
+    fused = fuse_row_losses(rule, z.shape[1])
+    assert fused is not None
+    kernel, constants = fused
+    n, k = z.shape
+    z, y = np.ascontiguousarray(z), np.ascontiguousarray(y)
+    losses, g, left = np.empty(n), np.empty_like(z), np.empty(n, np.bool_)
+
+    def work(part: slice) -> None:
+        room = np.empty((ROOM, k))
+        kernel(z[part], y[part], factors[part], constants, room, losses[part], g[part], left[part])
+
+    n_threads = min(n_threads, n * k // _PART_OF_ROWS, n)
+    if n_threads < 2:
+        work(slice(None))
+    else:
+        ends = [n * i // n_threads for i in range(n_threads + 1)]
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(work, map(slice, ends[:-1], ends[1:])))
+    if left.any():
+        rest = np.ascontiguousarray(z[left].T, np.float64)
+        losses[left], slopes = losses_with_gradient(rule, rest, y[left], repeated=True)
+        g[left] = (slopes * factors[left]).T
+    return losses, g
 
 
 @lru_cache(maxsize=64)
