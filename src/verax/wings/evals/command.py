@@ -92,8 +92,8 @@ def evaluate(
 ) -> None:
     """Show the mean grade with its confidence interval, and how good confidences in answers are.
 
-    Answers that were not graded are counted, with bounds on what they could change. Confidences are scored as
-    forecasts of being right. With --judge the mean of a judge's grades is corrected by those of people.
+    Answers that were not graded are counted, with bounds on what they could change. With --judge the mean of
+    a judge's grades is corrected by those of people.
     """
     from verax.files.joining import are_named, files_of_one_model
     from verax.wings.evals.reading.models import read_one
@@ -193,10 +193,10 @@ def compare(
     judge: Judge = None,
     drawn: Checks = None,
 ) -> None:
-    """Compare graded answers of models on the same questions: which differences are significant.
+    """Compare models by their answers: which differences are significant.
 
-    Answers are matched by --id, or by the order of the rows. Models may have answered different questions
-    (--missing). The loss of an answer is the best possible grade minus its grade.
+    Answers are matched by --id, or by the order of the rows. The loss of an answer is the best possible grade
+    minus its grade.
     """
     from verax.analyses.comparison.questions import compare_grades
 

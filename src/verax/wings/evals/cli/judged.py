@@ -37,6 +37,7 @@ Checks = Annotated[
     typer.Option(
         "--checks",
         metavar="HOW",
+        rich_help_panel="Fine points",
         help="How the answers that people graded were chosen: random, by-grade (at random among those of the "
         "same grade by the judge), or a column of probabilities.",
     ),
@@ -46,8 +47,7 @@ Reduced = Annotated[
     typer.Option(
         "--k",
         metavar="K",
-        help="pass@k over the repeats of each question, such as 1,5,10; also pass^5, '3 of 5', "
-        "'majority of 5' and 'best of 5'.",
+        help="pass@k over repeats, such as 1,5,10. Also pass^5, '3 of 5', 'majority of 5', 'best of 5'.",
     ),
 ]
 _WORDS = ("random", "by-grade", "by-hand")
