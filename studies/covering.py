@@ -47,6 +47,7 @@ from covers import (  # noqa: F401
     rows_kept,
     sets,
     shares,
+    sites,
     subgroups,
     unforeseen,
 )

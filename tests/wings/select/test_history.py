@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import verax as vx
 from recalibrations import drawn, softmax
-from verax.scores.directions import Name
 from verax.selection import EarlyStopping, History, RefinementLoss
+from verax.wings.select.directions import Name
 
 NAN, INF = math.nan, math.inf
 

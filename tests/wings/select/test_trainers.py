@@ -15,8 +15,8 @@ import pytest
 import verax as vx
 from commandline import verax
 from installing import installing
-from verax.scores.directions import Name
 from verax.selection import History
+from verax.wings.select.directions import Name
 
 NAN = math.nan
 

@@ -18,7 +18,7 @@ from verax.errors import PYTHON, InputError, Vocabulary, join, show
 from verax.inference.findings import Claim, Finding, WithVerdict, listed
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
-from verax.scores.directions import Direction, unknown_direction
+from verax.wings.select.directions import Direction, unknown_direction
 from verax.wings.select.epochs import Epochs
 
 # Fewer epochs than this make any correlation 1, -1 or undefined.

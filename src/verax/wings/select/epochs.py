@@ -9,8 +9,8 @@ from verax.common.checks import check_integer, looked_up
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
-from verax.scores.directions import Direction, Name, unknown_direction
 from verax.scores.registry import name_of
+from verax.wings.select.directions import Direction, Name, unknown_direction
 
 # In which parts of the data a name is looked for, by the part that it says.
 _WHERE = {

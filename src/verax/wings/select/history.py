@@ -15,8 +15,8 @@ from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
 from verax.inputs.options import RowOptions
 from verax.scores.base import Rule
-from verax.scores.directions import Direction, Name
 from verax.wings.select.choice import Best, Selection
+from verax.wings.select.directions import Direction, Name
 from verax.wings.select.epochs import Epochs
 from verax.wings.select.folds.folds import compare_folds
 from verax.wings.select.folds.result import FoldComparison
@@ -44,7 +44,7 @@ class History(Tabled, Result, Epochs):
 
     The direction of a metric is never guessed. Rule names (`vx.rules.RULES`, or any text for `vx.parse`)
     are losses, also with a data split before or after ("val_pbs", "val/pbs"); common losses and scores have
-    a known direction (`verax.scores.directions` lists them: "accuracy", "f1", "loss", ...); for all
+    a known direction (`verax.wings.select.directions` lists them: "accuracy", "f1", "loss", ...); for all
     others pass `directions`.
 
     TensorBoard and Weights & Biases logs may hold several runs: `run` selects one. Runs that differ only in

@@ -18,7 +18,7 @@ from verax.common.packages import needed
 from verax.common.paths import check_regular
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import Floats, to_array, to_host
-from verax.scores.directions import PARTS
+from verax.wings.select.directions import PARTS
 
 Record = Mapping[str, object]
 

@@ -13,9 +13,9 @@ from verax.common.checks import check_choice, check_count, check_flag, check_num
 from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
 from verax.inputs.options import RowOptions
 from verax.scores.base import Rule
-from verax.scores.directions import Direction
 from verax.scores.metrics import HIGHER, LOWER
 from verax.scores.registry import name_of, parse
+from verax.wings.select.directions import Direction
 
 if TYPE_CHECKING:
     from verax.wings.select.refinement.epochs import RefinementLoss

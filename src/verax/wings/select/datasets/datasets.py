@@ -25,9 +25,9 @@ from verax.inference.signflips import (
     without_rounding,
 )
 from verax.inputs.arrays import Floats
-from verax.scores.directions import is_higher_better
 from verax.wings.select.datasets.given import Missing, ScoreTable, read_table
 from verax.wings.select.datasets.result import DatasetComparison, DatasetDifference, DatasetModel
+from verax.wings.select.directions import is_higher_better
 
 # With fewer data sets even a model that is always better has a p-value above 5 percent.
 LEAST = 6

@@ -73,8 +73,8 @@ def folds(
 
     how: dict[str, Any] = {"repeats": repeats, "rope": rope, "confidence": confidence}
     if score_column is not None:
-        from verax.scores.directions import is_higher_better
         from verax.wings.select.datasets.given import read_table
+        from verax.wings.select.directions import is_higher_better
 
         table, columns = read_scores(given, reading, folds, model_column, score_column)
         scores, _ = read_table(table, **columns, rule=None).complete("refuse")

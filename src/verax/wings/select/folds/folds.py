@@ -26,9 +26,9 @@ from verax.inference.intervals import Resampling, WeightsAre, check_confidence
 from verax.inputs.arrays import Floats
 from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
-from verax.scores.directions import is_higher_better
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules, name_of
+from verax.wings.select.directions import is_higher_better
 from verax.wings.select.folds.given import FoldScores, are_reports, ratio_of, read_reports, read_scores
 from verax.wings.select.folds.result import FoldComparison
 from verax.wings.select.folds.rows import (
