@@ -46,6 +46,8 @@ READERS = [getattr(vx, name) for name in vx.__all__]
 READERS = [
     f for f in READERS if inspect.isfunction(f) and {"y", "invalid"} <= {*inspect.signature(f).parameters}
 ]
+# Of two classes alone.
+READERS.remove(vx.plan_validation)
 READERS += [vx.rules.Rule.__call__, vx.rules.Rule.samples]
 
 # What each function takes besides y and p; where p has another name.
@@ -59,6 +61,7 @@ EXTRA = {
     "retention": {"rule": "brier", "metric": "accuracy"},
     "raters": {"raters": "columns", "ids": np.arange(N) + 1000},
     "evaluate_sets": {"level": 0.8},
+    "sites": {"sites": np.array(["a", "b", "c"])[np.arange(N) % 3]},
     "subgroups": {"by": np.array(["a", "b"])[np.arange(N) % 2]},
     "worst": {"rule": "brier", "ids": np.arange(N) + 1000},
 }
@@ -110,6 +113,17 @@ def test_results_are_those_of_the_valid_rows(function):
         assert there.pop("zero_probability") == {"count": 1, "rows": [30]}
         assert wanted.pop("zero_probability") == {"count": 1, "rows": [26]}
     assert repr(there) == repr(wanted)
+
+
+def test_a_validation_is_planned_from_the_valid_rows():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 8, 400)
+    y, given, good = rng.random(400) < p, p.copy(), np.arange(400) % 50 != 7
+    given[~good] = np.nan
+    found = vx.plan_validation(y, given, invalid="skip")
+    assert found.n_skipped == 8
+    exact = vx.plan_validation(y[good], p[good])
+    assert found.rows == exact.rows
 
 
 def as_list(x):

@@ -39,7 +39,7 @@ from verax.inputs.lists.rows import ListFaults
 from verax.inputs.validity import MANY
 
 # Arguments that have a value for every row, wherever they occur.
-PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids", "time", "folds")
+PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "sites", "ids", "time", "folds")
 # Errors if no row is left to score.
 NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # The number of row numbers that are kept when parts of a file are merged.

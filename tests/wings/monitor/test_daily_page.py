@@ -155,7 +155,7 @@ def run_of(steps, folder):
     for step in steps:
         if "name" not in step:
             # Others bring the files, Python and verax, which are here.
-            assert "uses" in step or step["run"] == "pip install verax"
+            assert "uses" in step or step["run"] == "pip install ./verax"
         elif not failed or step.get("if") == "${{ !cancelled() }}":
             words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
             ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
