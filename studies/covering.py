@@ -32,6 +32,7 @@ from covers import (  # noqa: F401
     comparisons,
     decision_curves,
     decomposition,
+    estimand,
     few,
     gains,
     horizon,

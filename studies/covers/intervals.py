@@ -25,7 +25,8 @@ MEASURED = {
     "Gain.interval": "recalibration: gain",
     "Gain.share_interval": "recalibration: share",
     "LossPart.interval": "refinement: temperature, refinement",
-    "GradeCard.interval": "questions: mean grade",
+    "GradeCard.bounds_interval": "estimand: bounds of the mean grade",
+    "GradeCard.interval": "estimand: mean grade",
     "GradeEstimate.interval": "judges: corrected mean",
     "IndependentUnits.interval": "slopes and ranks: AUC,",
     "MeanGrade.interval": "questions: mean grade",
@@ -68,8 +69,6 @@ MEASURED = {
 NOT_MEASURED = {
     # The band of one event, which reliability curves show.
     "EventCells.band",
-    # Of what is missing from the grades, whatever it deserves.
-    "GradeCard.bounds_interval",
     "MonitoredStep.interval",
     "PeriodLine.gap_interval",
     "PeriodLine.interval",

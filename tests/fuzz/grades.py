@@ -102,7 +102,7 @@ def same(whole: vx.results.GradeCard, merged: vx.results.GradeCard, said: str) -
 
 
 def check_repeats(rng: np.random.Generator) -> None:
-    """Repeats match by their order; questions with different numbers of them have one mean grade."""
+    """Repeats of a question have one mean grade."""
     missing = str(rng.choice(["refuse", "pairwise"]))
     models = "abc"[: int(rng.integers(2, 4))]
     equal = int(rng.integers(1, 4)) if rng.random() < 0.4 else None
@@ -143,13 +143,7 @@ Units = dict[str, dict[tuple[int, int], Fraction]]
 
 
 def units_of(answered: dict[str, dict[int, list[Fraction | None]]]) -> Units:
-    """What is paired: each repeat of a question, or where their numbers differ the mean of each question."""
-    sizes = {len(own) for grades in answered.values() for own in grades.values()}
-    if len(sizes) == 1:
-        return {
-            model: {(q, i): g for q, own in grades.items() for i, g in enumerate(own) if g is not None}
-            for model, grades in answered.items()
-        }
+    """What is paired: the mean of each question over its graded repeats, whatever their number."""
     means: Units = {}
     for model, grades in answered.items():
         known = {q: [g for g in own if g is not None] for q, own in grades.items()}
