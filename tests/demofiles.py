@@ -22,6 +22,7 @@ RUNS = {
     "decide": ["preds.parquet", "--threshold", "youden"],
     "sets": ["preds.parquet", "--level", 0.8],
     "raters": ["rated.csv", "--raters", "ann,bob,cy"],
+    "sites": ["risks.csv", "--target", "died", "--probs", "risk", "--sites", "hospital"],
     "recalibrate": ["preds.parquet", "--method", "temperature"],
     "worst": ["preds.parquet", "-n", 3],
     "retain": ["preds.parquet", "--metric", "accuracy", "--json"],

@@ -95,6 +95,7 @@ PLAUSIBLE: dict[str, Make] = {
 SPECIAL: dict[tuple[str, str], Make] = {
     ("compare", "bootstrap"): lambda: 100,
     ("compare", "y"): lambda: Y,
+    ("RepeatScores.score", "name"): lambda: "pass@1",
     ("sites", "y"): lambda: Y % 2,
     ("sites", "p"): lambda: P[:, 0],
     ("sites", "sites"): lambda: np.array(list("abcd"))[np.arange(N) // 6],

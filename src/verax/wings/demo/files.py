@@ -128,6 +128,35 @@ def labels(path: Path) -> None:
     pacsv.write_csv(pa.concat_tables(long), path)
 
 
+def risks(path: Path) -> None:
+    """Risks of death at six hospitals."""
+    rng = np.random.default_rng(12)
+    hospital, n = rng.integers(0, 6, 3000), 3000
+    odds = rng.normal(-2, 1, n)
+    died = rng.random(n) < 1 / (1 + np.exp(-odds - rng.normal(0, 0.3, 6)[hospital]))
+    columns = {"patient": rng.integers(0, 2000, n), "hospital": np.array(list("ABCDEF"))[hospital]}
+    risk = np.round(1 / (1 + np.exp(-odds)), 4)
+    pacsv.write_csv(pa.table({**columns, "died": died.astype(int), "risk": risk}), path)
+
+
+def judged(path: Path) -> None:
+    """Grades of 400 answers by a judge, and of every sixth by a person."""
+    rng = np.random.default_rng(13)
+    right = rng.random(400) < 0.7
+    judge = np.where(rng.random(400) < 0.85, right, ~right).astype(int)
+    human = [int(grade) if i % 6 == 0 else None for i, grade in enumerate(right.tolist())]
+    pacsv.write_csv(pa.table({"id": np.arange(400), "judge": judge, "human": human}), path)
+
+
+def repeated(path: Path) -> None:
+    """Ten answers to each of 40 tasks, right or wrong."""
+    rng = np.random.default_rng(14)
+    ease = rng.beta(0.7, 0.9, 40)
+    task, sample = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
+    right = (rng.random(400) < ease[task]).astype(int)
+    pacsv.write_csv(pa.table({"task": task, "sample": sample, "correct": right}), path)
+
+
 def odds(path: Path) -> None:
     """Probabilities of a model and a bookmaker for the same games."""
     rng, y, p = _rows(5)
@@ -371,6 +400,9 @@ FILES: dict[str, Callable[[Path], None]] = {
     "scores.csv": scores,
     "diagnoses.csv": diagnoses,
     "rated.csv": rated,
+    "risks.csv": risks,
+    "judged.csv": judged,
+    "passk.csv": repeated,
     "labels.csv": labels,
     "days/monday.parquet": partial(one_day, half=0),
     "days/tuesday.parquet": partial(one_day, half=1),

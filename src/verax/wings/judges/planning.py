@@ -63,6 +63,17 @@ class CheckPlan(WithVerdict, Tabled, Result):
     See Also
     --------
     plan : How to get it, with `human_labels=`.
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> right = rng.random(600) < 0.7
+    >>> judge = np.where(rng.random(600) < 0.85, right, ~right).astype(float)
+    >>> human = np.where(np.arange(600) < 90, right, np.nan)
+    >>> found = vx.evaluate_grades(human, judge=judge, checks="random")
+    >>> vx.plan(found, human_labels=0.05).checks
+    205.0
     """
 
     half_width: float

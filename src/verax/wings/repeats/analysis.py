@@ -54,7 +54,7 @@ def pass_at_k(
     ids : array_like of shape (N,), optional
         The question of each answer; by model name if models have different rows.
     groups : array_like, optional
-        The group of each question, such as a passage; with `ids`, of each answer.
+        Labels of clusters of questions, such as passages; with `ids`, one for each answer.
     grade_range : tuple of two floats, default (0.0, 1.0)
         The worst and the best possible grade. All but "best of k" need grades that are one of these.
     ungraded : {"exclude", "wrong"}, default "exclude"
@@ -77,7 +77,7 @@ def pass_at_k(
     See Also
     --------
     evaluate_grades : The mean grade.
-    plan_repeats : More repeats, or more questions?
+    plan_repeats : Plan more repeats, or more questions.
 
     References
     ----------

@@ -10,7 +10,6 @@ import numpy as np
 
 from verax.analyses.comparison.grades import grade_scale
 from verax.common.checks import check_number
-from verax.common.faces import Hidden
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, Remedy
@@ -94,7 +93,6 @@ class RepeatPlan(WithVerdict, Tabled, Result):
     lines: tuple[RepeatLine, ...]
     power: float | None
     confidence: float
-    cost: Hidden[float] = 0.0
 
     def _findings(self) -> list[Finding]:
         what = "half-width of the interval" if self.power is None else "smallest difference that is found"
@@ -160,7 +158,7 @@ def plan_repeats(
     ungraded : {"exclude", "wrong"}, default "exclude"
         What answers without a grade count as.
     confidence : float, default 0.95
-        Confidence level.
+        Confidence level of the tests.
 
     Returns
     -------

@@ -18,9 +18,9 @@ from verax.inputs.reading import Reading
 if TYPE_CHECKING:
     from verax.cli.schemas.building import Kinds
 
-_EXAMPLES = """Examples: `verax sites risks.csv --sites hospital`,
-`verax evaluate risks.csv --sites hospital --groups patient --html sites.html`,
-`verax sites risks.csv --target died --probs risk --positive yes --sites hospital --json`"""
+_EXAMPLES = """Examples: `verax sites risks.csv --target died --probs risk --sites hospital`,
+`verax evaluate risks.csv --target died --probs risk --sites hospital --groups patient --html sites.html`,
+`verax sites risks.csv --target died --probs risk --sites hospital --json`"""
 
 
 @app.command(epilog=_EXAMPLES)

@@ -13,7 +13,7 @@ WING = Wing(
     },
     commands={
         "sites": Command(
-            "Show how sites differ, and what the next one will see.",
+            "Show how sites differ, which of them stands out, and what the next one will see.",
             after="raters",
             output="command:output",
             takes={"evaluate": ("sites", ("--sites",))},
