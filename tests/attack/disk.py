@@ -37,7 +37,6 @@ OPTIONS: dict[str, list[str]] = {
     "--plot": ["out.svg"],
     "--out": ["out.csv", "--apply", "preds.parquet"],
     "--state": ["out.state"],
-    "--log": ["out.log"],
 }
 # Commands whose saved files are JSON.
 _AS_JSON = ("recalibrate", "sets")
@@ -224,7 +223,7 @@ def whole(path: Path) -> bool:
     ending, content = path.suffix, path.read_bytes()
     if ending in (".html", ".svg"):
         return content.rstrip().endswith(f"</{ending[1:]}>".encode())
-    if ending in (".log", ".csv"):
+    if ending == ".csv":
         return content.endswith(b"\n") or not content
     try:
         if ending == ".verax":

@@ -81,7 +81,7 @@ def test_faults_of_the_disk(name, machine):
 @pytest.mark.long
 @pytest.mark.parametrize("name", disk.writings())
 def test_faults_of_the_disk_in_every_command(name, machine):
-    assert not list(disk.attacks(np.random.default_rng(2), machine, name, 4))
+    assert not list(disk.attacks(np.random.default_rng(2), machine, name, 2))
 
 
 def _started(*typed):
