@@ -163,6 +163,7 @@ LOOK_UP = {
     "inputs/test_validity.py": "rows that engines check",
     "report/test_browser.py": "every page in a browser",
     "report/test_page.py": "every page",
+    "scores/test_compiled_gradients.py": "the loop of many classes, which training asks for",
     "scans/test_gathering.py": "every way to gather parts",
     "wings/theory/test_papers_command.py": "commands of the pages of papers",
 }

@@ -30,10 +30,19 @@ def monitored():
 
 
 # A result of every class, by its name, and how many rows its frame has.
+def judged():
+    judge = (Y + np.arange(120) % 5 == 1).astype(float)
+    return vx.evaluate_grades(np.where(np.arange(120) < 60, Y == 1, np.nan), judge=judge, checks="random")
+
+
 RESULTS = {
     "Scorecard": (lambda: vx.evaluate(Y, P, rules=["brier", "log_score"]), 3),
     "ListCard": (lambda: vx.evaluate(Y, vx.TopLists.from_probabilities(P, 2)), None),
     "GradeCard": (lambda: vx.evaluate_grades(Y % 2, task=Y), None),
+    "JudgedGrades": (judged, None),
+    "CheckPlan": (lambda: vx.plan(judged(), human_labels=0.1), None),
+    "RepeatScores": (lambda: vx.pass_at_k(np.eye(4)[:, :3], k=[1, 2]), None),
+    "RepeatPlan": (lambda: vx.plan_repeats(np.eye(4)[:, :3]), None),
     "Comparison": (lambda: vx.compare(Y, {"a": P, "b": OTHER}, rule=["brier", "log_score"]), 4),
     "FoldComparison": (lambda: vx.compare_folds(scores={"a": [1, 2, 4], "b": [2, 4, 5]}, better="lower"), 2),
     "DatasetComparison": (lambda: vx.compare_datasets(np.eye(3), better="lower", draws=100), 3),

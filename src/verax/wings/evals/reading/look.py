@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from verax.common.caching import cached_property
 from verax.common.paths import check_regular
 from verax.errors import InputError, Remedy
 from verax.files.formats.records import open_stream
-from verax.files.formats.tables import SourceTable
+from verax.files.formats.tables import FORMATS, SourceTable
 from verax.files.formats.texts import COMPRESSED, decompressed, ending, json_document, lines_of
 from verax.inputs.reading import Reading
 from verax.inputs.records.record import mapping, sequence
@@ -21,7 +21,7 @@ from verax.inputs.records.record import mapping, sequence
 _HEAD = 2**16
 _KEY = re.compile(rb'"([A-Za-z_:][\w :./-]{0,60})"\s*:')
 _LINES = (".jsonl", ".ndjson")
-_TABLES = (".csv", ".tsv", ".parquet", ".pq")
+_TABLES = ("CSV", "TSV", "Parquet")
 
 
 class Look:
@@ -64,7 +64,7 @@ class Look:
         if self.is_lines:
             check_regular(self.path)
             return mapping(next((record for _, record in lines_of(self.path, once=False)), None))
-        if self.ending in _TABLES:
+        if FORMATS.get(self.ending) in _TABLES:
             return dict.fromkeys(SourceTable.of_file(self.path, Reading()).schema.names)
         text = self.head.lstrip()
         if text[:1] != b"[":
