@@ -45,7 +45,8 @@ class SiteCells:
     """
 
     def __init__(self, ranked: Ranked, n_rows: int) -> None:
-        self.ranked, self.n_rows = ranked, n_rows
+        self.ranked: Ranked = ranked
+        self.n_rows: int = n_rows
         middle = (ranked.least + ranked.most) / 2
         self.p: Floats = middle[ranked.place]
         self.happened: Any = ranked.y == 1
