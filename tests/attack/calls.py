@@ -227,6 +227,10 @@ SPECIAL: dict[tuple[str, str], Make] = {
     ("FoldComparison.difference", "rule"): lambda: "score",
     ("Holds.at", "n_classes"): lambda: 2,
     ("Windows.__getitem__", "which"): lambda: 0,
+    ("pass_at_k", "grades"): lambda: np.eye(6)[:, :4],
+    ("pass_at_k", "ids"): lambda: None,
+    ("plan_repeats", "grades"): lambda: np.eye(6)[:, :4],
+    ("plan_repeats", "ids"): lambda: None,
     ("evaluate_grades", "grades"): lambda: [1, 0, 1, 0] * (N // 4),
     ("evaluate_grades", "p"): lambda: [0.9, 0.2, 0.7, 0.4] * (N // 4),
     ("compare_folds", "scores"): lambda: {"a": [0.1, 0.2, 0.3], "b": [0.2, 0.1, 0.4]},
@@ -480,7 +484,21 @@ def _two(call: Callable[..., Any], **more: Any) -> Any:
     return call(Y, {"a": P, "b": P[::-1]}, **more)
 
 
+def _acknowledged() -> Any:
+    monitor = _alarmed()
+    monitor.acknowledge(why="a sensor was replaced", who="ann")
+    return monitor.acknowledged[0]
+
+
+def _judged() -> Any:
+    grades = np.where(np.arange(N) % 2, 1.0, np.nan) * (np.arange(N) % 3 > 0)
+    return vx.evaluate_grades(grades, judge=(np.arange(N) % 5 > 0).astype(float), checks="random")
+
+
 _EXAMPLES: dict[str, Make] = {
+    "Acknowledgement": _acknowledged,
+    "JudgedGrades": _judged,
+    "CheckPlan": lambda: vx.plan(_judged(), human_labels=0.3),
     "Monitor": _monitor,
     "MonitorHistory": lambda: _monitor().history,
     "Alarm": lambda: _alarmed().alarm,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from verax.common.checks import check_n_classes
+from verax.common.checks import MOST_SETS, check_n_classes
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Holds:
         bool or None
             None if unknown.
         """
-        return None if self.up_to is None else check_n_classes(n_classes) <= self.up_to
+        return None if self.up_to is None else check_n_classes(n_classes, most=MOST_SETS) <= self.up_to
 
     def __and__(self, other: Holds) -> Holds:
         if self.up_to is None or other.up_to is None:

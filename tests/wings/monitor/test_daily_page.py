@@ -194,7 +194,9 @@ def test_the_task_of_airflow(place):
 def test_two_machines_with_a_state_in_a_bucket(place, tmp_path):
     pytest.importorskip("moto.server")
     (script,) = of_kind("sh")
-    with store("bucket"):
+    # Stores of a process share their buckets.
+    script = script.replace("s3://bucket/", "s3://two-machines/")
+    with store("two-machines"):
         for day in (1, 2):
             runs = []
             for site in "ab":
@@ -213,7 +215,7 @@ def test_two_machines_with_a_state_in_a_bucket(place, tmp_path):
                 )
             ended = [(run.communicate(timeout=240)[1], run.returncode) for run in runs]
             assert [code for _, code in ended] == [0, 0], ended
-        monitor = vx.Monitor.load("s3://bucket/model.state")
+        monitor = vx.Monitor.load("s3://two-machines/model.state")
         assert [line.n_rows for line in monitor.history.lines] == [80, 80]
         # Rows of both sites are evidence: none came after bets on their day.
         assert not any("cannot be bet on" in caution for caution in monitor.cautions)
