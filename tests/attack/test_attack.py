@@ -21,6 +21,7 @@ linux = pytest.mark.skipif(
 
 
 def test_every_public_call_has_arguments():
+    pytest.importorskip("lightgbm")
     lacking = [
         f"{name}({parameter.name})"
         for name, call in calls.targets().items()
@@ -49,6 +50,7 @@ def test_every_call_is_valid_as_it_is(part, tmp_path, monkeypatch):
 
 
 def test_all_kinds_of_saved_files_are_attacked():
+    pytest.importorskip("lightgbm")
     known = {saved.kind_of(kind.content) for kind in saved.kinds().values()}
     assert known >= set(saved._READERS)
     assert len({type(vx.load(calls.saved(name))) for name in ("Scorecard", "ListCard", "GradeCard")}) == 3
