@@ -84,11 +84,11 @@ def sites(
     and as log odds; sites with fewer than 10 rows of an outcome have no slope and no AUC, and those where
     fewer than 20 events are expected do not enter O:E. The mean has the interval of Hartung and Knapp with
     restricted maximum likelihood. The next site is a mixture of normal distributions over the confidence
-    distribution of the variance between sites. In 160 simulated settings its interval had 96 % coverage, and
-    91 % at least: more than stated where sites are alike, because few sites cannot tell. A site stands out if
-    its events are improbable under the mixture of all others, by Holm's correction. All of it takes log O:E
-    to be normal between sites: with heavier tails, sites of 30 events are named falsely in up to 11 % of
-    studies.
+    distribution of the variance between sites. In simulations of 5 to 10 sites, with normal, skewed and two
+    kinds of effects, it held the O:E of a next site in 92 to 96 % of samples, and in 99.7 % where all sites
+    are alike: few sites cannot tell. A site stands out if its events are improbable under the mixture of all
+    others, by Holm's correction; one was named falsely in 0.2 to 6.2 %. All of it takes log O:E to be normal
+    between sites.
 
     References
     ----------
