@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,14 +35,9 @@ class StudiedSites(Protocol):
     def title_of(self, measure: str) -> str: ...
 
 
-def measures_drawn(study: StudiedSites) -> list[str]:
-    """The measures that have a figure."""
-    return list(study.summary)
-
-
 def sites_sheet(study: StudiedSites) -> Sheet:
     """A figure for each measure."""
-    figures = [forest(study, measure) for measure in measures_drawn(study)]
+    figures = [forest(study, measure) for measure in study.summary]
     height = row_height(min(len(study.table), MOST_DRAWN) + 2)
     return Sheet(figures, min(2, len(figures)), (4.2, 0.6 * height + 0.8), key="above")
 
@@ -76,7 +72,7 @@ def forest(study: StudiedSites, measure: str) -> Figure:
     figure = rows_figure(
         f"{title} by {study.column}", ranges, Axis(title, log=measure == "oe"), study.column, *behind
     )
-    return Figure(figure.title, figure.marks, figure.x, figure.y, says, heads=figure.heads)
+    return replace(figure, says=says)
 
 
 def factor_figure(study: StudiedSites) -> Figure | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from verax.inference.findings import Claim
 from verax.report.figures import FULL, HALF, figure_html
 from verax.report.plain import plain_page, save_page, table_of
-from verax.wings.sites.figures import factor_figure, forest, measures_drawn
+from verax.wings.sites.figures import factor_figure, forest
 from verax.wings.sites.result import SiteStudy
 
 
@@ -37,7 +37,7 @@ def sites_page(study: SiteStudy, *, title: str = "Sites", source: str = "") -> s
         *(f'<p class="soft">{escape(note)}</p>' for note in study._notes()),
         table_of(together, together.title),
     ]
-    figures = [(forest(study, measure), measure, FULL) for measure in measures_drawn(study)]
+    figures = [(forest(study, measure), measure, FULL) for measure in study.summary]
     factors = factor_figure(study)
     if factors is not None:
         figures.append((factors, "factors", HALF))
